@@ -1,0 +1,82 @@
+/**
+ * Turns anything a handler can throw into one bounded line of text. Handlers throw nothing, symbols, proxies and errors
+ * that contain themselves; the failure path must survive all of them.
+ *
+ * @module
+ */
+
+/** The longest text `describeError` returns, in UTF-16 units. A row's `last_error` never grows beyond it. */
+export const MAX_ERROR_LENGTH = 2_000;
+
+const MAX_CAUSES = 4;
+
+/** Describes a thrown value: never empty, never longer than `MAX_ERROR_LENGTH`, never throws, storable as text. */
+export function describeError(thrown: unknown): string {
+  let text: string;
+  try {
+    text = describe(thrown);
+  } catch {
+    text = "a thrown value that cannot be read";
+  }
+  return boundText(text === "" ? "an empty error" : text, MAX_ERROR_LENGTH);
+}
+
+/** Cuts text to `max` UTF-16 units, saying how much was cut, and replaces what Postgres cannot store. */
+export function boundText(text: string, max: number): string {
+  const cut = text.length > max ? `${text.slice(0, max - 40)}… (${text.length - max + 40} more characters)` : text;
+  return cut.replaceAll("\u0000", "\uFFFD").toWellFormed();
+}
+
+function describe(thrown: unknown): string {
+  if (thrown === undefined) return "undefined was thrown";
+  if (thrown === null) return "null was thrown";
+  if (typeof thrown === "string") return thrown === "" ? "an empty string was thrown" : thrown;
+  if (typeof thrown === "function") return `a function was thrown: ${thrown.name}`;
+  if (typeof thrown !== "object") return `${String(thrown)} was thrown`;
+  const parts: string[] = [];
+  const seen = new Set<object>();
+  let current: unknown = thrown;
+  while (parts.length < MAX_CAUSES && typeof current === "object" && current !== null && !seen.has(current)) {
+    seen.add(current);
+    parts.push(head(current));
+    current = read(current, "cause");
+  }
+  return parts.join("; caused by ");
+}
+
+function head(value: object): string {
+  const name = read(value, "name");
+  const message = read(value, "message");
+  const errors = read(value, "errors");
+  const label = typeof name === "string" && name !== "" ? boundText(name, 100) : "";
+  const said = typeof message === "string" ? boundText(message, MAX_ERROR_LENGTH) : "";
+  const count = Array.isArray(errors) ? ` (${errors.length} errors, the first: ${firstOf(errors)})` : "";
+  if (said !== "") return (label === "" || label === "Error" ? said : `${label}: ${said}`) + count;
+  if (label !== "") return `${label} without a message${count}`;
+  return `an object was thrown: ${shape(value)}`;
+}
+
+function firstOf(errors: readonly unknown[]): string {
+  try {
+    const first = errors[0];
+    return boundText(typeof first === "object" && first !== null ? String(read(first, "message")) : String(first), 200);
+  } catch {
+    return "unreadable";
+  }
+}
+
+function shape(value: object): string {
+  try {
+    return boundText(JSON.stringify(value) ?? "unreadable", 200);
+  } catch {
+    return "unreadable";
+  }
+}
+
+function read(value: object, key: string): unknown {
+  try {
+    return (value as Record<string, unknown>)[key];
+  } catch {
+    return undefined;
+  }
+}

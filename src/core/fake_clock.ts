@@ -1,0 +1,81 @@
+/**
+ * A clock that tests move by hand.
+ *
+ * @module
+ */
+import type { Clock } from "./clock.ts";
+
+interface Sleeper {
+  readonly atMs: number;
+  readonly order: number;
+  readonly wake: () => void;
+}
+
+/** A `Clock` that stands still until `tick` moves it. Wall and monotonic time move together unless `jumpWall` is used. */
+export class FakeClock implements Clock {
+  #wallMs: number;
+  #monotonicMs = 0;
+  #order = 0;
+  readonly #sleepers = new Set<Sleeper>();
+
+  constructor(startMs = Date.UTC(2026, 0, 1)) {
+    this.#wallMs = startMs;
+  }
+
+  now(): number {
+    return this.#wallMs;
+  }
+
+  monotonic(): number {
+    return this.#monotonicMs;
+  }
+
+  sleep(ms: number, signal?: AbortSignal): Promise<void> {
+    if (signal?.aborted) return Promise.resolve();
+    return new Promise((resolve) => {
+      const wake = () => {
+        this.#sleepers.delete(sleeper);
+        signal?.removeEventListener("abort", wake);
+        resolve();
+      };
+      const sleeper: Sleeper = { atMs: this.#monotonicMs + Math.max(ms, 0), order: this.#order++, wake };
+      this.#sleepers.add(sleeper);
+      signal?.addEventListener("abort", wake, { once: true });
+    });
+  }
+
+  /** How many sleeps are pending: lets a test wait until code under test has gone to sleep. */
+  get sleeping(): number {
+    return this.#sleepers.size;
+  }
+
+  /** Moves wall time alone, as a host that was set or suspended does. */
+  jumpWall(ms: number): void {
+    this.#wallMs += ms;
+  }
+
+  /** Moves both clocks by `ms`, waking sleepers in order of their time and letting promises settle between them. */
+  async tick(ms: number): Promise<void> {
+    const end = this.#monotonicMs + ms;
+    await settlePromises();
+    for (;;) {
+      const next = [...this.#sleepers].filter((s) =>
+        s.atMs <= end
+      ).sort((a, b) => a.atMs - b.atMs || a.order - b.order)[0];
+      if (next === undefined) break;
+      const step = Math.max(next.atMs - this.#monotonicMs, 0);
+      this.#monotonicMs += step;
+      this.#wallMs += step;
+      next.wake();
+      await settlePromises();
+    }
+    this.#wallMs += end - this.#monotonicMs;
+    this.#monotonicMs = end;
+    await settlePromises();
+  }
+}
+
+/** Lets every promise that can settle without time passing do so (macrotask turns, bounded). */
+export async function settlePromises(turns = 5): Promise<void> {
+  for (let i = 0; i < turns; i++) await new Promise<void>((resolve) => setTimeout(resolve, 0));
+}

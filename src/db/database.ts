@@ -1,0 +1,50 @@
+/**
+ * What a Postgres storage runs its statements on. Two shapes of work exist, and no other (no transaction object is ever
+ * handed out: the driver loses it when a backend dies).
+ *
+ * @module
+ */
+
+/** A parameter of a statement. Arrays and objects travel as one JSON text parameter, cast in the statement. */
+export type Param = string | number | boolean | null;
+
+/** One row, by column name. Times come as `Date`, `int8` and `numeric` as text, `jsonb` parsed. */
+export type Row = Record<string, unknown>;
+
+/** Options of one statement. */
+export interface StatementOptions {
+  /** Client-side deadline in milliseconds, the wait for a connection included. Default: the pool's. */
+  deadlineMs?: number;
+}
+
+/** One area's database: statements on the system login, and on the runtime login inside one tenant. */
+export interface Database {
+  /**
+   * Runs ONE auto-committed statement on the system login, without a tenant. Only the methods on the tenant-less list
+   * (a house test holds it) may call this.
+   *
+   * @throws {UnavailableError} Out of reach or past the deadline; `outcome` says whether it may have taken effect.
+   * @throws {ValidationError} A parameter the server refused as data (SQLSTATE class 22, 23514).
+   * @throws {ConflictError} A unique or foreign key was violated (23505, 23503), or a serialisation failure (40001, 40P01).
+   */
+  system<R extends Row = Row>(sql: string, params: readonly Param[], options?: StatementOptions): Promise<R[]>;
+  /**
+   * Runs ONE statement as the runtime login inside one tenant: `begin · set_config('laneway.org_id') · statement ·
+   * commit` pipelined on a connection of its own, one round trip. The statement must also condition on
+   * `current_setting('laneway.org_id', true)`, so that on a cut connection it changes nothing.
+   *
+   * @throws As `system`; any doubt about the commit is `UnavailableError` with outcome `unknown`: read back.
+   */
+  tenant<R extends Row = Row>(
+    orgId: string,
+    sql: string,
+    params: readonly Param[],
+    options?: StatementOptions,
+  ): Promise<R[]>;
+}
+
+/** The areas: schemas with their own migration chain and, if set, their own database. */
+export type Area = "core" | "queue" | "activity";
+
+/** One database an area. Areas without a URL of their own share one. */
+export type Databases = Readonly<Record<Area, Database>>;

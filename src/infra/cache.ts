@@ -1,0 +1,18 @@
+/**
+ * A best-effort key-value cache with a time to live. Nothing may depend on a key being there.
+ *
+ * @module
+ */
+
+/** The scopes keys live under. */
+export type CacheScope = "WORKER_LIVENESS";
+
+/** Reads and writes cache keys. Values are small JSON texts. */
+export interface Cache {
+  /** Stores `value` for `ttlMs`. Rejects when the cache is out of reach; callers log and go on. */
+  set(scope: CacheScope, key: string, value: string, ttlMs: number): Promise<void>;
+  /** The value, or null when absent or expired. */
+  get(scope: CacheScope, key: string): Promise<string | null>;
+  /** Forgets a key; absent is fine. */
+  delete(scope: CacheScope, key: string): Promise<void>;
+}

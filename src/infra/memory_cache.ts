@@ -1,0 +1,35 @@
+/**
+ * A cache within one process.
+ *
+ * @module
+ */
+import type { Clock } from "../core/clock.ts";
+import type { Cache, CacheScope } from "./cache.ts";
+
+/** Keeps keys in a map; an expired key is dropped when it is next read or written over. */
+export class MemoryCache implements Cache {
+  readonly #clock: Clock;
+  readonly #entries = new Map<string, { readonly value: string; readonly untilMs: number }>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  set(scope: CacheScope, key: string, value: string, ttlMs: number): Promise<void> {
+    this.#entries.set(`${scope}/${key}`, { value, untilMs: this.#clock.monotonic() + ttlMs });
+    return Promise.resolve();
+  }
+
+  get(scope: CacheScope, key: string): Promise<string | null> {
+    const entry = this.#entries.get(`${scope}/${key}`);
+    if (entry === undefined) return Promise.resolve(null);
+    if (entry.untilMs > this.#clock.monotonic()) return Promise.resolve(entry.value);
+    this.#entries.delete(`${scope}/${key}`);
+    return Promise.resolve(null);
+  }
+
+  delete(scope: CacheScope, key: string): Promise<void> {
+    this.#entries.delete(`${scope}/${key}`);
+    return Promise.resolve();
+  }
+}

@@ -1,0 +1,34 @@
+/**
+ * Topics: hints between parts of the system. A topic delivers at most once and may lose everything; whatever must
+ * happen rides an outbox row or an item instead.
+ *
+ * @module
+ */
+
+/** The topics and what each carries. Payloads are small JSON objects. */
+export interface TopicPayloads {
+  /** An item became claimable in a lane. */
+  WORK_AVAILABLE: { readonly lane: string };
+  /** Outbox rows were written and wait for the relay. */
+  OUTBOX_PENDING: Record<never, never>;
+  /** An entity of an org changed; `seq` is its event's place in the org's history. */
+  ENTITY_CHANGED: { readonly orgId: string; readonly entity: string; readonly entityId: string; readonly seq: number };
+}
+
+/** A topic's name. */
+export type TopicName = keyof TopicPayloads;
+
+/** What a subscriber is called with; `"resubscribed"` after a gap in which messages may have been lost: poll once. */
+export type TopicEvent<T extends TopicName> = { readonly type: "message"; readonly payload: TopicPayloads[T] } | {
+  readonly type: "resubscribed";
+};
+
+/** Publishes and subscribes. Every implementation passes `testTopics`. */
+export interface Topics {
+  /** Sends a hint. Never rejects: a failed publish is logged and counted by the implementation. */
+  publish<T extends TopicName>(topic: T, payload: TopicPayloads[T]): Promise<void>;
+  /** Calls `listener` for each message until the returned function is called. Listener errors are logged, not thrown. */
+  subscribe<T extends TopicName>(topic: T, listener: (event: TopicEvent<T>) => void): () => void;
+  /** Stops delivery and releases connections. */
+  close(): Promise<void>;
+}

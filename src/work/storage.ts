@@ -1,0 +1,167 @@
+/**
+ * Storage of work items. Two implementations, one contract (`tests/contracts/work_storage.ts`).
+ *
+ * @module
+ */
+import type { RetryPolicy } from "./rules.ts";
+import type { InsertOutcome, WorkItem, WorkStatus } from "./types.ts";
+
+/** One insert: the item as the manager stamped it, and when it may first be claimed on database time. */
+export interface ItemInsert {
+  readonly item: WorkItem;
+  /** Milliseconds from the database's now, or a point in time (the past means now). Default now. */
+  readonly start: { readonly delayMs: number } | { readonly notBefore: Date } | null;
+}
+
+/** The row that holds an item's id or key. `item` is null where only the key is left. */
+export interface KeyHolder {
+  readonly id: string;
+  readonly item: WorkItem | null;
+}
+
+/** What a claim asks for. */
+export interface ClaimRequest {
+  readonly lane: string;
+  /** At least one. */
+  readonly kinds: readonly string[];
+  /** Recorded in `claimed_by`, for people. Never a fence. */
+  readonly worker: string;
+  readonly leaseMs: number;
+  readonly limit: number;
+  /** Fresh for this call: with the item's id it names one claim. */
+  readonly token: string;
+}
+
+/** A row with its tenant beside it. */
+export interface OwnedItem {
+  readonly orgId: string;
+  readonly item: WorkItem;
+}
+
+/** Names one claim of one item. Every write after the claim matches on all three. */
+export interface ClaimRef {
+  readonly orgId: string;
+  readonly id: string;
+  readonly token: string;
+}
+
+/** What a claim's holder asks to become of the item. */
+export type Settlement =
+  | (ClaimRef & { readonly to: "done" })
+  /** Dead letter; `auditId` is minted here and stays on the row until its audit entry is written. */
+  | (ClaimRef & { readonly to: "failed"; readonly error: string; readonly auditId: string })
+  /** The handler ran and failed; its attempt stays spent. */
+  | (ClaimRef & { readonly to: "retry"; readonly delayMs: number; readonly error: string })
+  /** Handed back uncharged, by the handler's wish or because it never ran to an end. */
+  | (ClaimRef & { readonly to: "back"; readonly delayMs: number; readonly note: string | null; readonly ran: boolean });
+
+/**
+ * What a guarded write met. `ALREADY`: the row is finished in just this way under just this token, so an earlier answer
+ * was lost. `REFUSED`: another claim, the sweep, or nobody holds it; nothing was changed.
+ */
+export type WriteOutcome = "WRITTEN" | "ALREADY" | "REFUSED";
+
+/** Where a claimed item stands, for reading back. Absent rows are left out. */
+export interface ClaimState {
+  readonly orgId: string;
+  readonly id: string;
+  readonly status: WorkStatus;
+  readonly token: string | null;
+  /** Whether the lease has not passed, on database time. */
+  readonly leaseLive: boolean;
+}
+
+/** What `requeueStale` did. */
+export interface RequeueCounts {
+  readonly requeued: number;
+  readonly deadLettered: number;
+}
+
+/** A dead letter whose audit entry is still to be written. */
+export interface Unaudited {
+  readonly orgId: string;
+  readonly id: string;
+  readonly auditId: string;
+  readonly kind: string;
+  readonly attempts: number;
+  readonly lastError: string | null;
+  readonly requestId: string | null;
+}
+
+/** The queue's gauges. */
+export interface QueueGauges {
+  /** Items due and waiting. */
+  readonly queued: number;
+  /** Age of the oldest of them since it was due, 0 when there is none. */
+  readonly oldestAgeSeconds: number;
+  /** Dead letters kept. */
+  readonly failed: number;
+}
+
+/** What `promote` did, and when the next item becomes due. */
+export interface Promotion {
+  readonly promoted: number;
+  /** Milliseconds until the earliest item that is not yet due, on database time; null when there is none. */
+  readonly nextDueInMs: number | null;
+}
+
+/** A caller's own open transaction, structurally: our code opens none. */
+export interface CallerTransaction {
+  query(text: string, params: readonly unknown[]): Promise<unknown>;
+}
+
+/** Storage of work items. Every number is checked above; storage trusts its caller. */
+export interface WorkStorage {
+  /** The storage's own name, `sqlite` or `postgres`. */
+  readonly engine: "sqlite" | "postgres";
+  /**
+   * Inserts items of one org in one statement, keys in key order. On a collision nothing of that row changes; where id
+   * and key collide, `ID_EXISTS` is told. One outcome an insert, in order.
+   */
+  createItems(orgId: string, inserts: readonly ItemInsert[]): Promise<InsertOutcome[]>;
+  /** `createItems` for one item inside a caller's own transaction. Postgres only; SQLite throws `ValidationError`. */
+  createItemIn(tx: CallerTransaction, orgId: string, insert: ItemInsert): Promise<InsertOutcome>;
+  readItem(orgId: string, id: string): Promise<WorkItem | null>;
+  /** The holder of a key; null when the key is free. */
+  readItemByKey(orgId: string, idempotencyKey: string): Promise<KeyHolder | null>;
+  /**
+   * Claims up to `limit` due items of the lane and kinds in order of priority, `available_at`, id: one statement that
+   * stamps token, lease, attempt and `claims`. Tenant-less: a worker serves every org; the tenant comes back beside
+   * each row.
+   */
+  claim(request: ClaimRequest): Promise<OwnedItem[]>;
+  /** Settles claims of many orgs in one statement. Tenant-less: each row carries its org. One outcome a row, in order. */
+  settle(settlements: readonly Settlement[]): Promise<WriteOutcome[]>;
+  /** Sets leases to database now + `leaseMs`. Tenant-less as `settle`. `ALREADY` is never told. */
+  extendLeases(refs: readonly ClaimRef[], leaseMs: number): Promise<WriteOutcome[]>;
+  /** Where the given items stand. Tenant-less as `settle`. */
+  readClaims(refs: readonly { orgId: string; id: string }[]): Promise<ClaimState[]>;
+  /** Fails items whose org is gone, guarded by token, without an audit id: no tenant is left to hold one. Tenant-less. */
+  failOrphaned(refs: readonly ClaimRef[], error: string): Promise<WriteOutcome[]>;
+  /** Moves up to `limit` items that have become due into the claim's index. Tenant-less: serves every org. */
+  promote(limit: number): Promise<Promotion>;
+  /**
+   * Takes back up to `limit` expired claims of one org: requeued at once after a first expiry, after `retryDelay` on a
+   * later one, dead-lettered with an `audit_id` when exhausted. Clears token and holder.
+   */
+  requeueStale(orgId: string, limit: number, policy: RetryPolicy): Promise<RequeueCounts>;
+  /** Orgs that hold expired claims. Tenant-less: tells the sweep whom to visit. */
+  orgsWithStale(limit: number): Promise<string[]>;
+  /** Fails up to `limit` expired claims of the named orgs, which have ended. Tenant-less: no context can be minted. */
+  failStaleOf(orgIds: readonly string[], error: string, limit: number): Promise<number>;
+  /** Dead letters whose audit entry is not written, oldest first. Tenant-less: the sweep serves every org. */
+  readUnaudited(limit: number): Promise<Unaudited[]>;
+  /** Clears `audit_id` where it is still the one given. Tenant-less as `settle`. */
+  clearAudit(rows: readonly { orgId: string; id: string; auditId: string }[]): Promise<void>;
+  /** Deletes done and failed items last written more than `olderThanMs` ago, sparing unaudited ones. Tenant-less. */
+  purgeItems(olderThanMs: number, limit: number): Promise<number>;
+  /** Frees keys taken more than `olderThanMs` ago whose item is gone. Tenant-less. */
+  purgeKeys(olderThanMs: number, limit: number): Promise<number>;
+  /** Tenant-less: gauges are of the whole queue. */
+  readGauges(): Promise<QueueGauges>;
+  /**
+   * Takes a sweep step for this pass: true for one caller each `intervalMs`, by compare-and-set on
+   * `queue.sweep_steps`. Tenant-less: the step is the fleet's.
+   */
+  takeSweepStep(step: string, intervalMs: number): Promise<boolean>;
+}
