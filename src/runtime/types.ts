@@ -1,0 +1,80 @@
+/**
+ * What a running worker is made of, and what it answers to.
+ *
+ * @module
+ */
+import type { Clock } from "../core/clock.ts";
+import type { AppContext, RequestContext } from "../core/context.ts";
+import type { Logger } from "../core/log.ts";
+import type { Metrics } from "../core/metrics.ts";
+import type { Cache } from "../infra/cache.ts";
+import type { Topics } from "../infra/topics.ts";
+import type { Managers } from "../managers.ts";
+import type { WorkHandler } from "../work/types.ts";
+
+/** One step of the sweep: idempotent, bounded, returning how many rows it worked on. */
+export interface SweepStep {
+  /** Kebab case; the label of its metrics and its row in `queue.sweep_steps`. */
+  readonly name: string;
+  /** Runs one bounded piece. A full piece (`more`) is run again in the same pass while its time budget lasts. */
+  run(rctx: RequestContext): Promise<{ readonly count: number; readonly more: boolean }>;
+}
+
+/** Everything a worker's loop needs, already built. */
+export interface WorkerRuntimeOptions {
+  /** Names this process in `claimed_by` and in the liveness key, for example `shipment-notifier@host/1234`. */
+  readonly worker: string;
+  readonly app: AppContext;
+  readonly lane: string;
+  /** The kinds to claim; every one has a handler. */
+  readonly kinds: readonly string[];
+  readonly handlers: readonly WorkHandler[];
+  readonly managers: Managers;
+  /** Asks the storage whether it answers; rejects when it does not. Used by readiness. */
+  readonly ping: () => Promise<void>;
+  readonly topics: Topics;
+  readonly cache: Cache;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly capacity: number;
+  readonly leaseMs: number;
+  readonly pollMs: number;
+  readonly heartbeatMs: number;
+  readonly sweepMs: number;
+  readonly drainGraceMs: number;
+  /** A container's own steps, run after the built-in ones and before the gauges. */
+  readonly sweepSteps?: readonly SweepStep[];
+  /** Counts parked records, for the gauge. */
+  readonly countParked?: (rctx: RequestContext) => Promise<number>;
+}
+
+/** What a probe answers: `reasons` says in plain words what is wrong. Never a secret, never a stack. */
+export interface Probe {
+  readonly ok: boolean;
+  readonly reasons: readonly string[];
+}
+
+/** How a drain ended. */
+export interface DrainReport {
+  /** Items that finished within the grace. */
+  readonly finished: number;
+  /** Items aborted and handed back, uncharged. */
+  readonly released: number;
+  /** Items that could not be handed back: their leases are left to expire. */
+  readonly left: number;
+}
+
+/** A running worker. */
+export interface WorkerRuntime {
+  /** Starts the loop, the lease keeper, the heartbeat and the sweep. Never throws: it waits for its database. */
+  start(): void;
+  /** Stops claiming and drains; a second call returns the same promise. Bounded even with the database down. */
+  drain(): Promise<DrainReport>;
+  /** Skips what is left of the drain grace. */
+  skipGrace(): void;
+  /** In-memory: whether the loop turns and the database was reached lately. */
+  health(): Probe;
+  /** Asks the storage; off while starting and draining. */
+  ready(): Promise<Probe>;
+}
