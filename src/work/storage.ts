@@ -130,6 +130,10 @@ export interface WorkStorage {
    * each row.
    */
   claim(request: ClaimRequest): Promise<OwnedItem[]>;
+  /**
+   * Rows still held under a claim's token, for a claim whose answer was lost. Tenant-less as `claim`.
+   */
+  readClaimed(token: string): Promise<OwnedItem[]>;
   /** Settles claims of many orgs in one statement. Tenant-less: each row carries its org. One outcome a row, in order. */
   settle(settlements: readonly Settlement[]): Promise<WriteOutcome[]>;
   /** Sets leases to database now + `leaseMs`. Tenant-less as `settle`. `ALREADY` is never told. */

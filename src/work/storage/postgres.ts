@@ -1,0 +1,304 @@
+/**
+ * Work items on Postgres. One operation is one statement; tenant statements run as the runtime login inside the org's
+ * unit, tenant-less ones on the system login.
+ *
+ * @module
+ */
+import { ConflictError, invariant, ValidationError } from "../../core/errors.ts";
+import type { Database, Row } from "../../db/database.ts";
+import { RETRY_FLOOR_MS, type RetryPolicy } from "../rules.ts";
+import type {
+  CallerTransaction,
+  ClaimRef,
+  ClaimRequest,
+  ClaimState,
+  ItemInsert,
+  KeyHolder,
+  OwnedItem,
+  Promotion,
+  QueueGauges,
+  RequeueCounts,
+  Settlement,
+  Unaudited,
+  WorkStorage,
+  WriteOutcome,
+} from "../storage.ts";
+import type { InsertOutcome, Payload, WorkItem, WorkStatus } from "../types.ts";
+import { type WorkSql, workSql } from "./sql.ts";
+
+/** `WorkStorage` over the queue area's database. */
+export class PostgresWorkStorage implements WorkStorage {
+  readonly engine = "postgres";
+  readonly #db: Database;
+  readonly #sql: WorkSql;
+
+  /** @param nowSql The SQL expression of database time. Default `now()`; tests give one they can shift. */
+  constructor(db: Database, nowSql = "now()") {
+    this.#db = db;
+    this.#sql = workSql(nowSql);
+  }
+
+  async createItems(orgId: string, inserts: readonly ItemInsert[]): Promise<InsertOutcome[]> {
+    if (inserts.length === 0) return [];
+    const ids = new Set<string>();
+    const distinct = inserts.filter(({ item }) => !ids.has(item.id) && ids.add(item.id));
+    const rows = await this.#createDistinct(orgId, distinct);
+    const outcomes = new Map(rows.map((row) => [String(row.id), row.outcome as InsertOutcome]));
+    invariant(outcomes.size === distinct.length, "every insert has an outcome");
+    return inserts.map(({ item }) => {
+      const outcome = outcomes.get(item.id) ?? "ID_EXISTS";
+      // A second insert of one id in one call met the first.
+      outcomes.set(item.id, "ID_EXISTS");
+      return outcome;
+    });
+  }
+
+  async createItemIn(tx: CallerTransaction, orgId: string, insert: ItemInsert): Promise<InsertOutcome> {
+    await tx.query("select set_config('laneway.org_id', $1, true)", [orgId]);
+    const rows = rowsOf(await tx.query(this.#sql.createItems, [orgId, encodeInserts([insert])]));
+    const outcome = rows[0]?.outcome;
+    if (outcome === "INSERTED") await tx.query("select pg_notify('laneway', $1)", [wakeText(insert.item.lane)]);
+    return outcome as InsertOutcome;
+  }
+
+  async readItem(orgId: string, id: string): Promise<WorkItem | null> {
+    const [row] = await this.#db.tenant(orgId, this.#sql.readItem, [orgId, id]);
+    return row === undefined ? null : toItem(row);
+  }
+
+  async readItemByKey(orgId: string, idempotencyKey: string): Promise<KeyHolder | null> {
+    const [row] = await this.#db.tenant(orgId, this.#sql.readItemByKey, [orgId, idempotencyKey]);
+    if (row === undefined) return null;
+    return { id: String(row.holder_id), item: row.id === null ? null : toItem(row) };
+  }
+
+  async claim(request: ClaimRequest): Promise<OwnedItem[]> {
+    const { lane, kinds, limit, worker, token, leaseMs } = request;
+    const [kind] = kinds;
+    invariant(kind !== undefined, "a claim names at least one kind");
+    // Kinds are upper snake case, so an array literal needs no quoting.
+    const [text, kindParam] = kinds.length === 1
+      ? [this.#sql.claimOneKind, kind]
+      : [this.#sql.claimKinds, `{${kinds.join(",")}}`];
+    const rows = await this.#db.system(text, [lane, kindParam, limit, worker, token, leaseMs]);
+    return rows.map(toOwned);
+  }
+
+  async readClaimed(token: string): Promise<OwnedItem[]> {
+    return (await this.#db.system(this.#sql.readClaimed, [token])).map(toOwned);
+  }
+
+  async settle(settlements: readonly Settlement[]): Promise<WriteOutcome[]> {
+    if (settlements.length === 0) return [];
+    const rows = await this.#db.system(this.#sql.settle, [JSON.stringify(settlements.map(encodeSettlement))]);
+    return outcomesInOrder(rows, settlements.length);
+  }
+
+  async extendLeases(refs: readonly ClaimRef[], leaseMs: number): Promise<WriteOutcome[]> {
+    if (refs.length === 0) return [];
+    const batch = refs.map((ref, n) => ({ n, org_id: ref.orgId, id: ref.id, token: ref.token }));
+    const rows = await this.#db.system(this.#sql.extendLeases, [JSON.stringify(batch), leaseMs]);
+    const written = new Set(rows.map((row) => Number(row.n)));
+    return refs.map((_, n) => written.has(n) ? "WRITTEN" : "REFUSED");
+  }
+
+  async readClaims(refs: readonly { orgId: string; id: string }[]): Promise<ClaimState[]> {
+    if (refs.length === 0) return [];
+    const batch = refs.map((ref) => ({ org_id: ref.orgId, id: ref.id }));
+    const rows = await this.#db.system(this.#sql.readClaims, [JSON.stringify(batch)]);
+    return rows.map((row) => ({
+      orgId: String(row.org_id),
+      id: String(row.id),
+      status: row.status as WorkStatus,
+      token: row.claim_token as string | null,
+      leaseLive: row.lease_live === true,
+    }));
+  }
+
+  failOrphaned(refs: readonly ClaimRef[], error: string): Promise<WriteOutcome[]> {
+    return this.#settleEncoded(
+      refs.map((ref, n) => ({ ...encodeRef(ref, n), to_status: "failed", error, ran: false })),
+    );
+  }
+
+  async promote(limit: number): Promise<Promotion> {
+    const [row] = await this.#db.system(this.#sql.promote, [limit]);
+    const next = row?.next_due_in_ms;
+    return { promoted: Number(row?.promoted ?? 0), nextDueInMs: typeof next === "number" ? Math.ceil(next) : null };
+  }
+
+  async requeueStale(orgId: string, limit: number, policy: RetryPolicy): Promise<RequeueCounts> {
+    const params = [orgId, limit, policy.baseMs, policy.capMs, RETRY_FLOOR_MS];
+    const [row] = await this.#db.tenant(orgId, this.#sql.requeueStale, params);
+    return { requeued: Number(row?.requeued ?? 0), deadLettered: Number(row?.dead_lettered ?? 0) };
+  }
+
+  async orgsWithStale(limit: number): Promise<string[]> {
+    return (await this.#db.system(this.#sql.orgsWithStale, [limit])).map((row) => String(row.org_id));
+  }
+
+  async failStaleOf(orgIds: readonly string[], error: string, limit: number): Promise<number> {
+    const [row] = await this.#db.system(this.#sql.failStaleOf, [JSON.stringify(orgIds), error, limit]);
+    return Number(row?.failed ?? 0);
+  }
+
+  async readUnaudited(limit: number): Promise<Unaudited[]> {
+    const rows = await this.#db.system(this.#sql.readUnaudited, [limit]);
+    return rows.map((row) => ({
+      orgId: String(row.org_id),
+      id: String(row.id),
+      auditId: String(row.audit_id),
+      kind: String(row.kind),
+      attempts: Number(row.attempts),
+      lastError: row.last_error as string | null,
+      requestId: row.request_id as string | null,
+    }));
+  }
+
+  async clearAudit(rows: readonly { orgId: string; id: string; auditId: string }[]): Promise<void> {
+    if (rows.length === 0) return;
+    const batch = rows.map((row) => ({ org_id: row.orgId, id: row.id, audit_id: row.auditId }));
+    await this.#db.system(this.#sql.clearAudit, [JSON.stringify(batch)]);
+  }
+
+  async purgeItems(olderThanMs: number, limit: number): Promise<number> {
+    const [row] = await this.#db.system(this.#sql.purgeItems, [olderThanMs, limit]);
+    return Number(row?.purged ?? 0);
+  }
+
+  async purgeKeys(olderThanMs: number, limit: number): Promise<number> {
+    const [row] = await this.#db.system(this.#sql.purgeKeys, [olderThanMs, limit]);
+    return Number(row?.purged ?? 0);
+  }
+
+  async readGauges(): Promise<QueueGauges> {
+    const [row] = await this.#db.system(this.#sql.readGauges, []);
+    return {
+      queued: Number(row?.queued ?? 0),
+      oldestAgeSeconds: Number(row?.oldest_age_seconds ?? 0),
+      failed: Number(row?.failed ?? 0),
+    };
+  }
+
+  async takeSweepStep(step: string, intervalMs: number): Promise<boolean> {
+    return (await this.#db.system(this.#sql.takeSweepStep, [step, intervalMs])).length === 1;
+  }
+
+  async #settleEncoded(batch: readonly Record<string, unknown>[]): Promise<WriteOutcome[]> {
+    if (batch.length === 0) return [];
+    const rows = await this.#db.system(this.#sql.settle, [JSON.stringify(batch)]);
+    return outcomesInOrder(rows, batch.length);
+  }
+
+  /** Two inserts of one id racing under different keys: the loser's statement was rolled back whole, and now sees why. */
+  async #createDistinct(orgId: string, inserts: readonly ItemInsert[]): Promise<Row[]> {
+    const params = [orgId, encodeInserts(inserts)];
+    for (let attempt = 1;; attempt++) {
+      try {
+        return await this.#db.tenant(orgId, this.#sql.createItems, params);
+      } catch (error) {
+        if (!(error instanceof ConflictError) || attempt >= 3) throw error;
+      }
+    }
+  }
+}
+
+/** The text of the wake-up hint that `PostgresTopics` reads, for inserts that commit with a caller's transaction. */
+function wakeText(lane: string): string {
+  return JSON.stringify({ topic: "WORK_AVAILABLE", payload: { lane } });
+}
+
+function rowsOf(result: unknown): Row[] {
+  // node-postgres answers `{ rows }`, postgres.js and most others the rows themselves.
+  const rows = Array.isArray(result) ? result : (result as { rows?: unknown } | null)?.rows;
+  if (Array.isArray(rows)) return rows as Row[];
+  throw new ValidationError(
+    "tx",
+    "Cannot use tx: its query(text, params) must return the rows, or an object with rows",
+  );
+}
+
+function encodeInserts(inserts: readonly ItemInsert[]): string {
+  return JSON.stringify(inserts.map(({ item, start }) => ({
+    id: item.id,
+    created_at: item.createdAt,
+    updated_at: item.updatedAt,
+    created_by: item.createdBy,
+    updated_by: item.updatedBy,
+    kind: item.kind,
+    target_id: item.targetId,
+    idempotency_key: item.idempotencyKey,
+    payload: item.payload,
+    lane: item.lane,
+    priority: item.priority,
+    weight: item.weight,
+    host_preference: item.hostPreference,
+    max_attempts: item.maxAttempts,
+    request_id: item.requestId,
+    traceparent: item.traceparent,
+    delay_ms: start !== null && "delayMs" in start ? start.delayMs : null,
+    not_before: start !== null && "notBefore" in start ? start.notBefore : null,
+  })));
+}
+
+function encodeRef(ref: ClaimRef, n: number): Record<string, unknown> {
+  return { n, org_id: ref.orgId, id: ref.id, token: ref.token, delay_ms: 0, refund: 0 };
+}
+
+function encodeSettlement(settlement: Settlement, n: number): Record<string, unknown> {
+  const base = encodeRef(settlement, n);
+  switch (settlement.to) {
+    case "done":
+      return { ...base, to_status: "done", ran: true };
+    case "failed":
+      return { ...base, to_status: "failed", error: settlement.error, audit_id: settlement.auditId, ran: false };
+    case "retry":
+      return { ...base, to_status: "queued", delay_ms: settlement.delayMs, error: settlement.error, ran: true };
+    case "back": {
+      const { delayMs, note, ran } = settlement;
+      return { ...base, to_status: "queued", delay_ms: delayMs, note, ran, refund: 1 };
+    }
+  }
+}
+
+function outcomesInOrder(rows: readonly Row[], count: number): WriteOutcome[] {
+  const outcomes = new Map(rows.map((row) => [Number(row.n), row.outcome as WriteOutcome]));
+  invariant(outcomes.size === count, "every settlement has an outcome");
+  return Array.from({ length: count }, (_, n) => outcomes.get(n) ?? "REFUSED");
+}
+
+function toOwned(row: Row): OwnedItem {
+  return { orgId: String(row.org_id), item: toItem(row) };
+}
+
+function toItem(row: Row): WorkItem {
+  return {
+    id: row.id as string,
+    createdAt: row.created_at as Date,
+    updatedAt: row.updated_at as Date,
+    createdBy: row.created_by as string,
+    updatedBy: row.updated_by as string,
+    kind: row.kind as string,
+    targetId: row.target_id as string | null,
+    idempotencyKey: row.idempotency_key as string,
+    payload: row.payload as Payload,
+    lane: row.lane as string,
+    status: row.status as WorkStatus,
+    priority: row.priority as number,
+    weight: row.weight as string,
+    hostPreference: row.host_preference as string | null,
+    availableAt: row.available_at as Date,
+    claimedBy: row.claimed_by as string | null,
+    claimToken: row.claim_token as string | null,
+    leaseExpiresAt: row.lease_expires_at as Date | null,
+    attempts: row.attempts as number,
+    maxAttempts: row.max_attempts as number,
+    claims: Number(row.claims),
+    expiries: row.expiries as number,
+    lastError: row.last_error as string | null,
+    note: row.note as string | null,
+    auditId: row.audit_id as string | null,
+    requestId: row.request_id as string | null,
+    traceparent: row.traceparent as string | null,
+  };
+}

@@ -1,0 +1,330 @@
+/**
+ * The statements of `PostgresWorkStorage`, named as its methods. `now` is the SQL expression of database time: `now()`,
+ * or in tests one that can be shifted.
+ *
+ * Batches travel as one JSON text parameter, cast through text (`$1::text::jsonb`) so that the driver does not encode it
+ * a second time. Every batch locks its rows in key order, so two of them can never wait for each other in a circle.
+ *
+ * @module
+ */
+
+/** Gauges count up to this many rows: a count of millions is no news and costs a scan (River #746). */
+export const GAUGE_LIMIT = 10_000;
+
+/** How many (lane, kind, priority) groups the oldest-age gauge visits. */
+const GAUGE_GROUPS = 1_000;
+
+const COLUMNS = `org_id, id, created_at, updated_at, created_by, updated_by, kind, target_id, idempotency_key, payload,
+  lane, status, priority, weight, host_preference, available_at, claimed_by, claim_token, lease_expires_at, attempts,
+  max_attempts, claims, expiries, last_error, note, audit_id, request_id, traceparent`;
+
+const ITEM_COLUMNS = COLUMNS.split(",").map((column) => `w.${column.trim()}`).join(", ");
+
+const EMPTY = "'00000000-0000-0000-0000-000000000000'::uuid";
+
+/** The statements, over the given expression of database time. */
+export interface WorkSql {
+  readonly createItems: string;
+  readonly readItem: string;
+  readonly readItemByKey: string;
+  readonly claimOneKind: string;
+  readonly claimKinds: string;
+  readonly readClaimed: string;
+  readonly settle: string;
+  readonly extendLeases: string;
+  readonly readClaims: string;
+  readonly promote: string;
+  readonly requeueStale: string;
+  readonly orgsWithStale: string;
+  readonly failStaleOf: string;
+  readonly readUnaudited: string;
+  readonly clearAudit: string;
+  readonly purgeItems: string;
+  readonly purgeKeys: string;
+  readonly readGauges: string;
+  readonly takeSweepStep: string;
+}
+
+/** Builds the statements. */
+export function workSql(now: string): WorkSql {
+  return {
+    createItems: createItems(now),
+    // Tenant statements repeat the setting: on a connection that lost its unit they see nothing.
+    readItem: `select ${ITEM_COLUMNS} from queue.work_items w
+      where w.org_id = $1::uuid and w.id = $2::uuid and current_setting('laneway.org_id', true) = $1::text`,
+    readItemByKey: `select k.item_id as holder_id, ${ITEM_COLUMNS} from queue.work_keys k
+      left join queue.work_items w on w.org_id = k.org_id and w.id = k.item_id
+      where k.org_id = $1::uuid and k.key = $2 and current_setting('laneway.org_id', true) = $1::text`,
+    claimOneKind: claim(now, dueOfOneKind(now)),
+    claimKinds: claim(now, dueOfKinds(now)),
+    readClaimed: `select ${ITEM_COLUMNS} from queue.work_items w where w.status = 'claimed' and w.claim_token = $1::uuid
+      order by w.priority, w.available_at, w.id`,
+    settle: settle(now),
+    extendLeases: extendLeases(now),
+    readClaims:
+      `select w.org_id, w.id, w.status, w.claim_token, coalesce(w.lease_expires_at > ${now}, false) as lease_live
+      from queue.work_items w
+      join jsonb_to_recordset($1::text::jsonb) as r(org_id uuid, id uuid) on w.org_id = r.org_id and w.id = r.id`,
+    promote: promote(now),
+    requeueStale: requeueStale(now),
+    orgsWithStale: `select distinct org_id from (
+        select org_id from queue.work_items where status = 'claimed' and lease_expires_at <= ${now}
+        order by lease_expires_at limit 10000) stale
+      limit $1::int`,
+    failStaleOf: failStaleOf(now),
+    readUnaudited: `select org_id, id, audit_id, kind, attempts, last_error, request_id from queue.work_items
+      where audit_id is not null order by updated_at limit $1::int`,
+    clearAudit: `update queue.work_items w set audit_id = null
+      from jsonb_to_recordset($1::text::jsonb) as r(org_id uuid, id uuid, audit_id uuid)
+      where w.org_id = r.org_id and w.id = r.id and w.audit_id = r.audit_id`,
+    purgeItems: purgeItems(now),
+    purgeKeys: purgeKeys(now),
+    readGauges: readGauges(now),
+    // Compare-and-set: one caller an interval moves the time on.
+    takeSweepStep: `insert into queue.sweep_steps as s (step, last_run_at) values ($1, ${now})
+      on conflict (step) do update set last_run_at = excluded.last_run_at
+        where s.last_run_at <= ${now} - $2::float8 * interval '1 millisecond'
+      returning step`,
+  };
+}
+
+/**
+ * Keys first, in key order: `on conflict do nothing` waits for a concurrent holder to commit or roll back, so nobody is
+ * told "exists" of a row that never was. An id that exists takes no key. Two inserts of one id racing under different
+ * keys violate the primary key; the statement is rolled back whole and run again.
+ */
+function createItems(now: string): string {
+  return `with input as materialized (
+      select r.*, greatest(coalesce(r.not_before, ${now} + coalesce(r.delay_ms, 0) * interval '1 millisecond'), ${now})
+        as available_at
+      from jsonb_to_recordset($2::text::jsonb) as r(id uuid, created_at timestamptz, updated_at timestamptz,
+        created_by uuid, updated_by uuid, kind text, target_id uuid, idempotency_key text, payload jsonb, lane text,
+        priority smallint, weight text, host_preference text, max_attempts integer, request_id uuid, traceparent text,
+        delay_ms float8, not_before timestamptz)
+      where current_setting('laneway.org_id', true) = $1::text
+    ), fresh as materialized (
+      select * from input i
+      where not exists (select 1 from queue.work_items w where w.org_id = $1::uuid and w.id = i.id)
+    ), keys as (
+      insert into queue.work_keys (org_id, key, item_id, created_at)
+      select $1::uuid, f.idempotency_key, f.id, ${now} from fresh f order by f.idempotency_key
+      on conflict do nothing returning item_id
+    ), inserted as (
+      insert into queue.work_items (org_id, id, created_at, updated_at, created_by, updated_by, kind, target_id,
+        idempotency_key, payload, lane, ready, priority, weight, host_preference, available_at, max_attempts, request_id,
+        traceparent)
+      select $1::uuid, f.id, f.created_at, f.updated_at, f.created_by, f.updated_by, f.kind, f.target_id,
+        f.idempotency_key, f.payload, f.lane, f.available_at <= ${now}, f.priority, f.weight, f.host_preference,
+        f.available_at, f.max_attempts, f.request_id, f.traceparent
+      from fresh f join keys k on k.item_id = f.id
+      returning id
+    )
+    select i.id, case when n.id is not null then 'INSERTED' when f.id is null then 'ID_EXISTS' else 'KEY_EXISTS' end
+      as outcome
+    from input i left join fresh f on f.id = i.id left join inserted n on n.id = i.id`;
+}
+
+/** The claim's index serves one kind by equality in claim order: nothing is sorted and nothing else is read. */
+function dueOfOneKind(now: string): string {
+  return `select w.org_id, w.id from queue.work_items w
+      where w.status = 'queued' and w.ready and w.lane = $1 and w.kind = $2 and w.available_at <= ${now}
+      order by w.priority, w.available_at, w.id limit $3::int
+      for update skip locked`;
+}
+
+/**
+ * Several kinds: the heads of each kind by the same index, merged. `kind = any(...)` would lose the index's order (2 s
+ * at a million rows), and one index without the kind would scan the backlog for an absent one (209 ms). The heads reach
+ * past the limit so that rows other claimers hold at this moment do not make the claim come back short.
+ */
+function dueOfKinds(now: string): string {
+  return `select w.org_id, w.id from (
+        select h.org_id, h.id, h.priority, h.available_at
+        from unnest($2::text[]) as k(kind) cross join lateral (
+          select q.org_id, q.id, q.priority, q.available_at from queue.work_items q
+          where q.status = 'queued' and q.ready and q.lane = $1 and q.kind = k.kind and q.available_at <= ${now}
+          order by q.priority, q.available_at, q.id limit $3::int * 2 + 50
+        ) h
+        order by h.priority, h.available_at, h.id limit $3::int * 2 + 50
+      ) head join queue.work_items w on w.org_id = head.org_id and w.id = head.id
+      where w.status = 'queued' and w.ready and w.available_at <= ${now}
+      order by head.priority, head.available_at, head.id limit $3::int
+      for update of w skip locked`;
+}
+
+function claim(now: string, due: string): string {
+  return `with due as materialized (${due}), claimed as (
+      update queue.work_items w set status = 'claimed', claimed_by = $4, claim_token = $5::uuid,
+        lease_expires_at = ${now} + $6::float8 * interval '1 millisecond', attempts = w.attempts + 1,
+        claims = w.claims + 1, updated_at = ${now}, updated_by = ${EMPTY}
+      from due where w.org_id = due.org_id and w.id = due.id
+      returning ${ITEM_COLUMNS}
+    )
+    select * from claimed order by priority, available_at, id`;
+}
+
+// The fence of every write after the claim, repeated where a row is locked and where it is written.
+function guard(now: string): string {
+  return `w.org_id = r.org_id and w.id = r.id and w.claim_token = r.token and w.status = 'claimed'
+        and w.lease_expires_at > ${now}`;
+}
+
+/**
+ * Complete, dead-letter, retry and hand back in one statement. What was not written is looked at once more in the same
+ * statement: a row finished in just this way under just this token is a repeat whose first answer was lost.
+ */
+function settle(now: string): string {
+  return `with r as materialized (
+      select * from jsonb_to_recordset($1::text::jsonb) as r(n int, org_id uuid, id uuid, token uuid, to_status text,
+        delay_ms float8, refund int, error text, note text, audit_id uuid, ran boolean)
+    ), held as materialized (
+      select r.n, w.org_id, w.id from queue.work_items w join r on ${guard(now)}
+      order by w.org_id, w.id for update of w
+    ), written as (
+      update queue.work_items w set
+        status = r.to_status,
+        ready = r.to_status = 'queued' and r.delay_ms <= 0,
+        available_at = case when r.to_status = 'queued' then ${now} + r.delay_ms * interval '1 millisecond'
+          else w.available_at end,
+        claimed_by = null,
+        lease_expires_at = null,
+        claim_token = case when r.to_status = 'queued' then null else w.claim_token end,
+        attempts = w.attempts - r.refund,
+        expiries = case when r.ran then 0 else w.expiries end,
+        last_error = coalesce(r.error, w.last_error),
+        note = coalesce(r.note, w.note),
+        audit_id = r.audit_id,
+        updated_at = ${now},
+        updated_by = ${EMPTY}
+      from held join r on r.n = held.n
+      where w.org_id = held.org_id and w.id = held.id and ${guard(now)}
+      returning r.n
+    )
+    select r.n, case when written.n is not null then 'WRITTEN'
+      when w.status = r.to_status and w.claim_token = r.token and w.status in ('done', 'failed') then 'ALREADY'
+      else 'REFUSED' end as outcome
+    from r left join written on written.n = r.n
+    left join queue.work_items w on written.n is null and w.org_id = r.org_id and w.id = r.id`;
+}
+
+function extendLeases(now: string): string {
+  return `with r as materialized (
+      select * from jsonb_to_recordset($1::text::jsonb) as r(n int, org_id uuid, id uuid, token uuid)
+    ), held as materialized (
+      select r.n, w.org_id, w.id from queue.work_items w join r on ${guard(now)}
+      order by w.org_id, w.id for update of w
+    )
+    update queue.work_items w set lease_expires_at = ${now} + $2::float8 * interval '1 millisecond',
+      updated_at = ${now}, updated_by = ${EMPTY}
+    from held join r on r.n = held.n
+    where w.org_id = held.org_id and w.id = held.id and ${guard(now)}
+    returning r.n`;
+}
+
+/** Bounded; skips what another worker promotes at this moment. The next due time is read before the move. */
+function promote(now: string): string {
+  return `with due as materialized (
+      select org_id, id from queue.work_items where status = 'queued' and not ready and available_at <= ${now}
+      order by available_at limit $1::int for update skip locked
+    ), moved as (
+      update queue.work_items w set ready = true from due where w.org_id = due.org_id and w.id = due.id returning 1
+    )
+    select (select count(*) from moved)::int as promoted,
+      (select extract(epoch from min(available_at) - ${now}) * 1000 from queue.work_items
+        where status = 'queued' and not ready and available_at > ${now})::float8 as next_due_in_ms`;
+}
+
+/**
+ * Repeats three rules of rules.ts: `isStale`, `isExhausted` and `retryDelay` (held to them by contract cases). Rows that
+ * a late settle or another sweep holds at this moment are skipped, so a sweep never waits for a claim.
+ */
+function requeueStale(now: string): string {
+  const ceiling =
+    `greatest(least($4::float8, $3::float8 * power(2::float8, least(greatest(w.attempts - 1, 0), 40))), $5::float8)`;
+  return `with stale as materialized (
+      select w.org_id, w.id, w.attempts >= w.max_attempts as exhausted,
+        case when w.attempts >= w.max_attempts or w.expiries = 0 then 0
+          else round($5::float8 + (${ceiling} - $5::float8) * random()) end as delay_ms
+      from queue.work_items w
+      where w.status = 'claimed' and w.org_id = $1::uuid and w.lease_expires_at <= ${now}
+        and current_setting('laneway.org_id', true) = $1::text
+      order by w.lease_expires_at limit $2::int for update skip locked
+    ), moved as (
+      update queue.work_items w set
+        status = case when s.exhausted then 'failed' else 'queued' end,
+        ready = not s.exhausted and s.delay_ms = 0,
+        available_at = case when s.exhausted then w.available_at
+          else ${now} + s.delay_ms * interval '1 millisecond' end,
+        audit_id = case when s.exhausted then gen_random_uuid() end,
+        last_error = 'the lease of attempt ' || w.attempts || ' expired',
+        claimed_by = null, claim_token = null, lease_expires_at = null,
+        expiries = w.expiries + 1, updated_at = ${now}, updated_by = ${EMPTY}
+      from stale s where w.org_id = s.org_id and w.id = s.id
+      returning s.exhausted
+    )
+    select count(*) filter (where not exhausted)::int as requeued,
+      count(*) filter (where exhausted)::int as dead_lettered from moved`;
+}
+
+function failStaleOf(now: string): string {
+  return `with stale as materialized (
+      select w.org_id, w.id from queue.work_items w
+      where w.status = 'claimed' and w.lease_expires_at <= ${now}
+        and w.org_id in (select value::uuid from jsonb_array_elements_text($1::text::jsonb))
+      order by w.lease_expires_at limit $3::int for update skip locked
+    ), moved as (
+      update queue.work_items w set status = 'failed', claimed_by = null, claim_token = null, lease_expires_at = null,
+        last_error = $2, updated_at = ${now}, updated_by = ${EMPTY}
+      from stale s where w.org_id = s.org_id and w.id = s.id returning 1
+    )
+    select count(*)::int as failed from moved`;
+}
+
+/** By age of the last write, oldest first; a row that still waits for its audit entry is spared. */
+function purgeItems(now: string): string {
+  const old = (status: string) =>
+    `(select org_id, id from queue.work_items
+      where status = '${status}' and updated_at <= ${now} - $1::float8 * interval '1 millisecond' and audit_id is null
+      order by updated_at limit $2::int for update skip locked)`;
+  return `with done as materialized ${old("done")}, failed as materialized ${old("failed")}, gone as (
+      delete from queue.work_items w
+      using (select * from (select * from done union all select * from failed) both_of limit $2::int) old
+      where w.org_id = old.org_id and w.id = old.id returning 1
+    )
+    select count(*)::int as purged from gone`;
+}
+
+/** A key stays while its item does, whatever its age. */
+function purgeKeys(now: string): string {
+  return `with old as materialized (
+      select k.org_id, k.key from queue.work_keys k
+      where k.created_at <= ${now} - $1::float8 * interval '1 millisecond'
+        and not exists (select 1 from queue.work_items w where w.org_id = k.org_id and w.id = k.item_id)
+      order by k.created_at limit $2::int for update skip locked
+    ), gone as (
+      delete from queue.work_keys k using old where k.org_id = old.org_id and k.key = old.key returning 1
+    )
+    select count(*)::int as purged from gone`;
+}
+
+/**
+ * The oldest due item without a scan of the backlog: hops over the claim's index from one (lane, kind, priority) to the
+ * next, whose first entry is its oldest.
+ */
+function readGauges(now: string): string {
+  const due = "from queue.work_items where status = 'queued' and ready";
+  const order = "order by lane, kind, priority, available_at limit 1";
+  return `with recursive heads as (
+      (select lane, kind, priority, available_at, 1 as n ${due} ${order})
+      union all
+      select next.*, heads.n + 1 from heads cross join lateral (
+        select lane, kind, priority, available_at ${due}
+          and (lane, kind, priority) > (heads.lane, heads.kind, heads.priority) ${order}
+      ) next where heads.n < ${GAUGE_GROUPS}
+    )
+    select (select count(*) from (select 1 ${due} limit ${GAUGE_LIMIT}) q)::int as queued,
+      (select count(*) from (select 1 from queue.work_items where status = 'failed' limit ${GAUGE_LIMIT}) f)::int
+        as failed,
+      coalesce(greatest(extract(epoch from ${now} - (select min(available_at) from heads)), 0), 0)::float8
+        as oldest_age_seconds`;
+}

@@ -1,0 +1,357 @@
+/**
+ * Work items on SQLite: `:memory:` or a file. One synchronous `BEGIN IMMEDIATE` function an operation; the `org_id`
+ * predicate alone keeps tenants apart, and database time is the host's clock.
+ *
+ * @module
+ */
+import { ValidationError } from "../../core/errors.ts";
+import { EMPTY_UUID, newId } from "../../core/ids.ts";
+import type { SqliteDatabase, SqliteParam, SqliteRow, SqliteSession } from "../../db/sqlite.ts";
+import { isExhausted, isStale, retryDelay, type RetryPolicy } from "../rules.ts";
+import type {
+  CallerTransaction,
+  ClaimRef,
+  ClaimRequest,
+  ClaimState,
+  ItemInsert,
+  KeyHolder,
+  OwnedItem,
+  Promotion,
+  QueueGauges,
+  RequeueCounts,
+  Settlement,
+  Unaudited,
+  WorkStorage,
+  WriteOutcome,
+} from "../storage.ts";
+import type { InsertOutcome, WorkItem, WorkStatus } from "../types.ts";
+import * as sql from "./sqlite_sql.ts";
+
+/** `WorkStorage` over an open SQLite store. */
+export class SqliteWorkStorage implements WorkStorage {
+  readonly engine = "sqlite";
+  readonly #db: SqliteDatabase;
+
+  constructor(db: SqliteDatabase) {
+    this.#db = db;
+  }
+
+  createItems(orgId: string, inserts: readonly ItemInsert[]): Promise<InsertOutcome[]> {
+    return this.#db.write((s) => inserts.map((insert) => createItem(s, orgId, insert)));
+  }
+
+  createItemIn(_tx: CallerTransaction, _orgId: string, _insert: ItemInsert): Promise<InsertOutcome> {
+    throw new ValidationError(
+      "tx",
+      "Cannot join a caller's transaction on SQLite: write an outbox row in the same operation instead",
+    );
+  }
+
+  readItem(orgId: string, id: string): Promise<WorkItem | null> {
+    return this.#db.read((s) => readItem(s, orgId, id));
+  }
+
+  readItemByKey(orgId: string, idempotencyKey: string): Promise<KeyHolder | null> {
+    return this.#db.read((s) => {
+      const key = s.get(sql.READ_KEY, orgId, idempotencyKey);
+      if (key === undefined) return null;
+      const id = String(key.item_id);
+      return { id, item: readItem(s, orgId, id) };
+    });
+  }
+
+  claim(request: ClaimRequest): Promise<OwnedItem[]> {
+    return this.#db.write((s) => {
+      const leaseExpiresAt = s.nowMs + request.leaseMs;
+      return pickDue(s, request).map((row) => {
+        const claimed = s.get(
+          sql.CLAIM_ROW,
+          request.worker,
+          request.token,
+          leaseExpiresAt,
+          s.nowMs,
+          EMPTY_UUID,
+          row.rowid ?? null,
+        );
+        return toOwned(claimed ?? {});
+      });
+    });
+  }
+
+  readClaimed(token: string): Promise<OwnedItem[]> {
+    return this.#db.read((s) => s.all(sql.READ_CLAIMED, token).map(toOwned));
+  }
+
+  settle(settlements: readonly Settlement[]): Promise<WriteOutcome[]> {
+    return this.#db.write((s) => settlements.map((settlement) => settleOne(s, settlement)));
+  }
+
+  extendLeases(refs: readonly ClaimRef[], leaseMs: number): Promise<WriteOutcome[]> {
+    return this.#db.write((s) =>
+      refs.map((ref) => {
+        const changed = s.run(sql.EXTEND_LEASE, s.nowMs + leaseMs, s.nowMs, EMPTY_UUID, ...guard(s, ref));
+        return changed === 1 ? "WRITTEN" : "REFUSED";
+      })
+    );
+  }
+
+  readClaims(refs: readonly { orgId: string; id: string }[]): Promise<ClaimState[]> {
+    return this.#db.read((s) =>
+      refs.flatMap((ref) => {
+        const row = s.get(sql.READ_STATE, ref.orgId, ref.id);
+        if (row === undefined) return [];
+        const expires = row.lease_expires_at;
+        return [{
+          orgId: ref.orgId,
+          id: ref.id,
+          status: row.status as WorkStatus,
+          token: row.claim_token as string | null,
+          leaseLive: typeof expires === "number" && !isStale(expires, s.nowMs),
+        }];
+      })
+    );
+  }
+
+  failOrphaned(refs: readonly ClaimRef[], error: string): Promise<WriteOutcome[]> {
+    return this.#db.write((s) =>
+      refs.map((ref) => {
+        const changed = s.run(sql.SETTLE_FAILED, error, null, s.nowMs, EMPTY_UUID, ...guard(s, ref));
+        return changed === 1 ? "WRITTEN" : repeated(s, ref, "failed");
+      })
+    );
+  }
+
+  promote(limit: number): Promise<Promotion> {
+    return this.#db.write((s) => {
+      const promoted = s.run(sql.PROMOTE, s.nowMs, limit);
+      const next = s.get(sql.NEXT_DUE)?.available_at;
+      return { promoted, nextDueInMs: typeof next === "number" ? Math.max(next - s.nowMs, 0) : null };
+    });
+  }
+
+  requeueStale(orgId: string, limit: number, policy: RetryPolicy): Promise<RequeueCounts> {
+    return this.#db.write((s) => {
+      let deadLettered = 0;
+      const rows = s.all(sql.STALE_OF_ORG, s.nowMs, orgId, limit);
+      for (const row of rows) {
+        const attempts = Number(row.attempts);
+        const exhausted = isExhausted(attempts, Number(row.max_attempts));
+        if (exhausted) deadLettered++;
+        const delayMs = exhausted || Number(row.expiries) === 0 ? 0 : retryDelay(attempts, policy, Math.random());
+        s.run(
+          sql.REQUEUE_ROW,
+          exhausted ? "failed" : "queued",
+          delayMs === 0 && !exhausted ? 1 : 0,
+          exhausted ? Number(row.available_at) : s.nowMs + delayMs,
+          exhausted ? newId() : null,
+          `the lease of attempt ${attempts} expired`,
+          s.nowMs,
+          EMPTY_UUID,
+          row.rowid ?? null,
+        );
+      }
+      return { requeued: rows.length - deadLettered, deadLettered };
+    });
+  }
+
+  orgsWithStale(limit: number): Promise<string[]> {
+    return this.#db.read((s) => s.all(sql.ORGS_WITH_STALE, s.nowMs, limit).map((row) => String(row.org_id)));
+  }
+
+  failStaleOf(orgIds: readonly string[], error: string, limit: number): Promise<number> {
+    return this.#db.write((s) =>
+      s.run(sql.FAIL_STALE_OF, error, s.nowMs, EMPTY_UUID, s.nowMs, JSON.stringify(orgIds), limit)
+    );
+  }
+
+  readUnaudited(limit: number): Promise<Unaudited[]> {
+    return this.#db.read((s) =>
+      s.all(sql.READ_UNAUDITED, limit).map((row) => ({
+        orgId: String(row.org_id),
+        id: String(row.id),
+        auditId: String(row.audit_id),
+        kind: String(row.kind),
+        attempts: Number(row.attempts),
+        lastError: row.last_error as string | null,
+        requestId: row.request_id as string | null,
+      }))
+    );
+  }
+
+  clearAudit(rows: readonly { orgId: string; id: string; auditId: string }[]): Promise<void> {
+    return this.#db.write((s) => {
+      for (const row of rows) s.run(sql.CLEAR_AUDIT, row.orgId, row.id, row.auditId);
+    });
+  }
+
+  purgeItems(olderThanMs: number, limit: number): Promise<number> {
+    return this.#db.write((s) => {
+      const before = s.nowMs - olderThanMs;
+      const done = s.run(sql.PURGE_DONE, before, limit);
+      return done + (done < limit ? s.run(sql.PURGE_FAILED, before, limit - done) : 0);
+    });
+  }
+
+  purgeKeys(olderThanMs: number, limit: number): Promise<number> {
+    return this.#db.write((s) => s.run(sql.PURGE_KEYS, s.nowMs - olderThanMs, limit));
+  }
+
+  readGauges(): Promise<QueueGauges> {
+    return this.#db.read((s) => {
+      const oldest = oldestDue(s);
+      return {
+        queued: Number(s.get(sql.COUNT_QUEUED, sql.GAUGE_LIMIT)?.n ?? 0),
+        oldestAgeSeconds: oldest === null ? 0 : Math.max(s.nowMs - oldest, 0) / 1000,
+        failed: Number(s.get(sql.COUNT_FAILED, sql.GAUGE_LIMIT)?.n ?? 0),
+      };
+    });
+  }
+
+  takeSweepStep(step: string, intervalMs: number): Promise<boolean> {
+    return this.#db.write((s) => s.run(sql.TAKE_SWEEP_STEP, step, s.nowMs, s.nowMs - intervalMs, s.nowMs) === 1);
+  }
+}
+
+function createItem(s: SqliteSession, orgId: string, insert: ItemInsert): InsertOutcome {
+  const { item, start } = insert;
+  if (s.get(sql.HAS_ITEM, orgId, item.id) !== undefined) return "ID_EXISTS";
+  if (s.run(sql.INSERT_KEY, orgId, item.idempotencyKey, item.id, s.nowMs) === 0) return "KEY_EXISTS";
+  const wanted = start === null ? s.nowMs : "delayMs" in start ? s.nowMs + start.delayMs : start.notBefore.getTime();
+  const availableAt = Math.max(wanted, s.nowMs);
+  s.run(
+    sql.INSERT_ITEM,
+    orgId,
+    item.id,
+    item.createdAt.getTime(),
+    item.updatedAt.getTime(),
+    item.createdBy,
+    item.updatedBy,
+    item.kind,
+    item.targetId,
+    item.idempotencyKey,
+    JSON.stringify(item.payload),
+    item.lane,
+    availableAt <= s.nowMs ? 1 : 0,
+    item.priority,
+    item.weight,
+    item.hostPreference,
+    availableAt,
+    item.maxAttempts,
+    item.requestId,
+    item.traceparent,
+  );
+  return "INSERTED";
+}
+
+/** Due rows in claim order: the heads of each kind, merged, so that absent kinds and long backlogs cost nothing. */
+function pickDue(s: SqliteSession, request: ClaimRequest): SqliteRow[] {
+  const heads = request.kinds.map((kind) => s.all(sql.DUE_OF_KIND, request.lane, kind, s.nowMs, request.limit));
+  const [first] = heads;
+  if (heads.length === 1 && first !== undefined) return first;
+  return heads.flat().sort(byClaimOrder).slice(0, request.limit);
+}
+
+function byClaimOrder(a: SqliteRow, b: SqliteRow): number {
+  return Number(a.priority) - Number(b.priority) || Number(a.available_at) - Number(b.available_at) ||
+    (String(a.id) < String(b.id) ? -1 : 1);
+}
+
+function settleOne(s: SqliteSession, settlement: Settlement): WriteOutcome {
+  const guarded = guard(s, settlement);
+  let changed: number;
+  switch (settlement.to) {
+    case "done":
+      changed = s.run(sql.SETTLE_DONE, s.nowMs, EMPTY_UUID, ...guarded);
+      return changed === 1 ? "WRITTEN" : repeated(s, settlement, "done");
+    case "failed":
+      changed = s.run(sql.SETTLE_FAILED, settlement.error, settlement.auditId, s.nowMs, EMPTY_UUID, ...guarded);
+      return changed === 1 ? "WRITTEN" : repeated(s, settlement, "failed");
+    case "retry": {
+      const at = s.nowMs + settlement.delayMs;
+      changed = s.run(sql.SETTLE_RETRY, at, at <= s.nowMs ? 1 : 0, settlement.error, s.nowMs, EMPTY_UUID, ...guarded);
+      return changed === 1 ? "WRITTEN" : "REFUSED";
+    }
+    case "back": {
+      const at = s.nowMs + settlement.delayMs;
+      const ran = settlement.ran ? 1 : 0;
+      changed = s.run(
+        sql.SETTLE_BACK,
+        at,
+        at <= s.nowMs ? 1 : 0,
+        settlement.note,
+        ran,
+        s.nowMs,
+        EMPTY_UUID,
+        ...guarded,
+      );
+      return changed === 1 ? "WRITTEN" : "REFUSED";
+    }
+  }
+}
+
+function guard(s: SqliteSession, ref: ClaimRef): SqliteParam[] {
+  return [ref.orgId, ref.id, ref.token, s.nowMs];
+}
+
+/** A finished row keeps its token, so that a repeated write is told apart from a stale one. */
+function repeated(s: SqliteSession, ref: ClaimRef, status: WorkStatus): WriteOutcome {
+  const row = s.get(sql.READ_STATE, ref.orgId, ref.id);
+  return row !== undefined && row.status === status && row.claim_token === ref.token ? "ALREADY" : "REFUSED";
+}
+
+/** The earliest `available_at` among due rows, hopping from one (lane, kind, priority) to the next. */
+function oldestDue(s: SqliteSession): number | null {
+  let oldest: number | null = null;
+  let row = s.get(sql.FIRST_DUE_GROUP);
+  for (let groups = 0; row !== undefined && groups < sql.GAUGE_GROUPS; groups++) {
+    const at = Number(row.available_at);
+    if (oldest === null || at < oldest) oldest = at;
+    row = s.get(sql.NEXT_DUE_GROUP, row.lane ?? null, row.kind ?? null, row.priority ?? null);
+  }
+  return oldest;
+}
+
+function readItem(s: SqliteSession, orgId: string, id: string): WorkItem | null {
+  const row = s.get(sql.READ_ITEM, orgId, id);
+  return row === undefined ? null : toItem(row);
+}
+
+function toOwned(row: SqliteRow): OwnedItem {
+  return { orgId: String(row.org_id), item: toItem(row) };
+}
+
+function toItem(row: SqliteRow): WorkItem {
+  const text = (name: string) => row[name] as string;
+  const optional = (name: string) => row[name] as string | null;
+  const count = (name: string) => row[name] as number;
+  const expires = row.lease_expires_at;
+  return {
+    id: text("id"),
+    createdAt: new Date(count("created_at")),
+    updatedAt: new Date(count("updated_at")),
+    createdBy: text("created_by"),
+    updatedBy: text("updated_by"),
+    kind: text("kind"),
+    targetId: optional("target_id"),
+    idempotencyKey: text("idempotency_key"),
+    payload: JSON.parse(text("payload")),
+    lane: text("lane"),
+    status: text("status") as WorkStatus,
+    priority: count("priority"),
+    weight: text("weight"),
+    hostPreference: optional("host_preference"),
+    availableAt: new Date(count("available_at")),
+    claimedBy: optional("claimed_by"),
+    claimToken: optional("claim_token"),
+    leaseExpiresAt: typeof expires === "number" ? new Date(expires) : null,
+    attempts: count("attempts"),
+    maxAttempts: count("max_attempts"),
+    claims: count("claims"),
+    expiries: count("expiries"),
+    lastError: optional("last_error"),
+    note: optional("note"),
+    auditId: optional("audit_id"),
+    requestId: optional("request_id"),
+    traceparent: optional("traceparent"),
+  };
+}

@@ -1,0 +1,113 @@
+/**
+ * The statements of `SqliteWorkStorage`, named as its methods. `GUARD` is the fence every write after a claim carries.
+ *
+ * @module
+ */
+
+/** Gauges count up to this many rows: a count of millions is no news and costs a scan. */
+export const GAUGE_LIMIT = 10_000;
+
+/** How many (lane, kind, priority) groups the oldest-age gauge visits. */
+export const GAUGE_GROUPS = 1_000;
+
+// Parameters: org, id, token, now. The lease must not have passed; `claimed_by` is never a fence.
+const GUARD = "where org_id = ? and id = ? and claim_token = ? and status = 'claimed' and lease_expires_at > ?";
+// A settled row is held by nobody; the token stays on finished rows only (see `repeated`).
+const LET_GO = "claimed_by = null, lease_expires_at = null";
+
+export const HAS_ITEM = "select 1 from queue_work_items where org_id = ? and id = ?";
+export const INSERT_KEY =
+  "insert into queue_work_keys (org_id, key, item_id, created_at) values (?, ?, ?, ?) on conflict do nothing";
+export const INSERT_ITEM = `
+  insert into queue_work_items (org_id, id, created_at, updated_at, created_by, updated_by, kind, target_id,
+    idempotency_key, payload, lane, status, ready, priority, weight, host_preference, available_at, max_attempts,
+    request_id, traceparent)
+  values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?, ?, ?, ?, ?)`;
+export const READ_ITEM = "select * from queue_work_items where org_id = ? and id = ?";
+export const READ_KEY = "select item_id from queue_work_keys where org_id = ? and key = ?";
+export const READ_STATE =
+  "select status, claim_token, lease_expires_at from queue_work_items where org_id = ? and id = ?";
+export const READ_CLAIMED = `
+  select * from queue_work_items where status = 'claimed' and claim_token = ?
+  order by priority, available_at, id`;
+
+export const DUE_OF_KIND = `
+  select rowid, priority, available_at, id from queue_work_items
+  where status = 'queued' and ready = 1 and lane = ? and kind = ? and available_at <= ?
+  order by priority, available_at, id limit ?`;
+export const CLAIM_ROW = `
+  update queue_work_items set status = 'claimed', claimed_by = ?, claim_token = ?, lease_expires_at = ?,
+    attempts = attempts + 1, claims = claims + 1, updated_at = ?, updated_by = ?
+  where rowid = ? returning *`;
+
+export const SETTLE_DONE = `
+  update queue_work_items set status = 'done', ${LET_GO}, expiries = 0, updated_at = ?, updated_by = ? ${GUARD}`;
+export const SETTLE_FAILED = `
+  update queue_work_items set status = 'failed', ${LET_GO}, last_error = ?, audit_id = ?, updated_at = ?,
+    updated_by = ? ${GUARD}`;
+export const SETTLE_RETRY = `
+  update queue_work_items set status = 'queued', ${LET_GO}, claim_token = null, available_at = ?, ready = ?,
+    last_error = ?, expiries = 0, updated_at = ?, updated_by = ? ${GUARD}`;
+// Uncharged; a run cut short says nothing of whether the item kills its process, so its expiries stay.
+export const SETTLE_BACK = `
+  update queue_work_items set status = 'queued', ${LET_GO}, claim_token = null, available_at = ?, ready = ?,
+    note = ?, attempts = attempts - 1, expiries = iif(?, 0, expiries), updated_at = ?, updated_by = ? ${GUARD}`;
+export const EXTEND_LEASE = `
+  update queue_work_items set lease_expires_at = ?, updated_at = ?, updated_by = ? ${GUARD}`;
+
+export const PROMOTE = `
+  update queue_work_items set ready = 1 where rowid in (
+    select rowid from queue_work_items where status = 'queued' and ready = 0 and available_at <= ?
+    order by available_at limit ?)`;
+export const NEXT_DUE = `
+  select available_at from queue_work_items where status = 'queued' and ready = 0 order by available_at limit 1`;
+
+export const STALE_OF_ORG = `
+  select rowid, attempts, max_attempts, expiries, available_at from queue_work_items
+  where status = 'claimed' and lease_expires_at <= ? and org_id = ? order by lease_expires_at limit ?`;
+export const REQUEUE_ROW = `
+  update queue_work_items set status = ?, ready = ?, available_at = ?, audit_id = ?, last_error = ?, ${LET_GO},
+    claim_token = null, expiries = expiries + 1, updated_at = ?, updated_by = ?
+  where rowid = ?`;
+export const ORGS_WITH_STALE = `
+  select distinct org_id from queue_work_items where status = 'claimed' and lease_expires_at <= ? limit ?`;
+export const FAIL_STALE_OF = `
+  update queue_work_items set status = 'failed', ${LET_GO}, claim_token = null, last_error = ?, updated_at = ?,
+    updated_by = ?
+  where rowid in (
+    select rowid from queue_work_items where status = 'claimed' and lease_expires_at <= ?
+      and org_id in (select value from json_each(?)) limit ?)`;
+
+export const READ_UNAUDITED = `
+  select org_id, id, audit_id, kind, attempts, last_error, request_id from queue_work_items
+  where audit_id is not null order by updated_at limit ?`;
+export const CLEAR_AUDIT = "update queue_work_items set audit_id = null where org_id = ? and id = ? and audit_id = ?";
+
+const purge = (status: string) => `
+  delete from queue_work_items where rowid in (
+    select rowid from queue_work_items
+    where status = '${status}' and updated_at <= ? and audit_id is null order by updated_at limit ?)`;
+export const PURGE_DONE = purge("done");
+export const PURGE_FAILED = purge("failed");
+// A key stays while its item does, whatever its age.
+export const PURGE_KEYS = `
+  delete from queue_work_keys where (org_id, key) in (
+    select k.org_id, k.key from queue_work_keys k
+    where k.created_at <= ?
+      and not exists (select 1 from queue_work_items w where w.org_id = k.org_id and w.id = k.item_id)
+    order by k.created_at limit ?)`;
+
+export const COUNT_QUEUED = `
+  select count(*) as n from (select 1 from queue_work_items where status = 'queued' and ready = 1 limit ?)`;
+export const COUNT_FAILED =
+  "select count(*) as n from (select 1 from queue_work_items where status = 'failed' limit ?)";
+const DUE_GROUP = `
+  select lane, kind, priority, available_at from queue_work_items where status = 'queued' and ready = 1`;
+const GROUP_ORDER = "order by lane, kind, priority, available_at limit 1";
+export const FIRST_DUE_GROUP = `${DUE_GROUP} ${GROUP_ORDER}`;
+export const NEXT_DUE_GROUP = `${DUE_GROUP} and (lane, kind, priority) > (?, ?, ?) ${GROUP_ORDER}`;
+
+// Compare-and-set: one caller an interval moves the time on.
+export const TAKE_SWEEP_STEP = `
+  insert into queue_sweep_steps (step, last_run_at) values (?, ?)
+  on conflict (step) do update set last_run_at = excluded.last_run_at where last_run_at <= ? or last_run_at > ?`;
