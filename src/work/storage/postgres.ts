@@ -88,10 +88,8 @@ export class PostgresWorkStorage implements WorkStorage {
     return (await this.#db.system(this.#sql.readClaimed, [token])).map(toOwned);
   }
 
-  async settle(settlements: readonly Settlement[]): Promise<WriteOutcome[]> {
-    if (settlements.length === 0) return [];
-    const rows = await this.#db.system(this.#sql.settle, [JSON.stringify(settlements.map(encodeSettlement))]);
-    return outcomesInOrder(rows, settlements.length);
+  settle(settlements: readonly Settlement[]): Promise<WriteOutcome[]> {
+    return this.#settleEncoded(settlements.map(encodeSettlement));
   }
 
   async extendLeases(refs: readonly ClaimRef[], leaseMs: number): Promise<WriteOutcome[]> {

@@ -51,7 +51,7 @@ export const SETTLE_RETRY = `
 // Uncharged; a run cut short says nothing of whether the item kills its process, so its expiries stay.
 export const SETTLE_BACK = `
   update queue_work_items set status = 'queued', ${LET_GO}, claim_token = null, available_at = ?, ready = ?,
-    note = ?, attempts = attempts - 1, expiries = iif(?, 0, expiries), updated_at = ?, updated_by = ? ${GUARD}`;
+    note = coalesce(?, note), attempts = attempts - 1, expiries = iif(?, 0, expiries), updated_at = ?, updated_by = ? ${GUARD}`;
 export const EXTEND_LEASE = `
   update queue_work_items set lease_expires_at = ?, updated_at = ?, updated_by = ? ${GUARD}`;
 

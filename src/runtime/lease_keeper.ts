@@ -1,0 +1,149 @@
+/**
+ * Keeps the leases of everything that runs: one statement an interval for all of them, and the worker's own fence, which
+ * stops a run before anybody else may have claimed its item.
+ *
+ * A lease is trusted for half its length, counted from when its last successful renewal was *sent*. A refusal is
+ * definitive; any other failure is tried again at the next interval, and elapsed time decides, never a count.
+ *
+ * @module
+ */
+import type { Clock } from "../core/clock.ts";
+import { describeError } from "../core/describe_error.ts";
+import type { Logger } from "../core/log.ts";
+import type { Metrics } from "../core/metrics.ts";
+import type { WorkManager } from "../work/manager.ts";
+import type { Run } from "./run.ts";
+
+/** What a lease keeper is made of. */
+export interface LeaseKeeperOptions {
+  readonly work: WorkManager;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly leaseMs: number;
+  /** Told of each renewal's fate, for the health probe. */
+  readonly onRenewal: (error: unknown | null) => void;
+}
+
+/** Renews, and aborts what cannot be renewed. */
+export class LeaseKeeper {
+  readonly #o: LeaseKeeperOptions;
+  readonly #runs = new Set<Run>();
+  readonly #stop = new AbortController();
+  #done: Promise<unknown> = Promise.resolve();
+
+  constructor(options: LeaseKeeperOptions) {
+    this.#o = options;
+  }
+
+  /** Starts both loops. */
+  start(): void {
+    this.#done = Promise.all([this.#renewLoop(), this.#watchLoop()]);
+  }
+
+  /** Keeps `run`'s lease until it is removed. */
+  add(run: Run): void {
+    this.#runs.add(run);
+  }
+
+  /** Lets a lease go: its item's settlement was acknowledged, refused or given up. */
+  remove(run: Run): void {
+    this.#runs.delete(run);
+  }
+
+  /** Stops both loops. */
+  async stop(): Promise<void> {
+    this.#stop.abort();
+    await this.#done;
+  }
+
+  async #renewLoop(): Promise<void> {
+    const intervalMs = this.#o.leaseMs / 3;
+    while (!this.#stop.signal.aborted) {
+      await this.#o.clock.sleep(intervalMs, this.#stop.signal);
+      if (!this.#stop.signal.aborted) await this.#renewAll(intervalMs);
+    }
+  }
+
+  /** One statement for every running item, waited for no longer than one interval. */
+  async #renewAll(intervalMs: number): Promise<void> {
+    const { clock, work, leaseMs } = this.#o;
+    const runs = [...this.#runs].filter((run) => run.cause !== "LEASE_LOST" && !run.released);
+    if (runs.length === 0) return;
+    const sentAt = { monotonicMs: clock.monotonic(), wallMs: clock.now() };
+    const settled = new AbortController();
+    const renewal = work.extendLeases(runs.map((run) => run.claimed), leaseMs)
+      .then((renewed) => this.#apply(runs, renewed, sentAt))
+      .catch((error) => this.#failed(runs.length, error))
+      .finally(() => settled.abort());
+    await Promise.race([renewal, clock.sleep(intervalMs, AbortSignal.any([settled.signal, this.#stop.signal]))]);
+    // An answer later than this still counts, by when it was sent; the watch loop does not wait for it.
+  }
+
+  #apply(
+    runs: readonly Run[],
+    renewed: readonly boolean[],
+    sentAt: { monotonicMs: number; wallMs: number },
+  ): void {
+    this.#o.onRenewal(null);
+    runs.forEach((run, i) => {
+      if (renewed[i] === true) {
+        run.renewed(sentAt);
+        this.#o.metrics.count("laneway_lease_renewals_total", { outcome: "renewed" });
+      } else if (this.#runs.has(run)) {
+        this.#o.metrics.count("laneway_lease_renewals_total", { outcome: "refused" });
+        void this.#refused(run);
+      }
+    });
+  }
+
+  #failed(count: number, error: unknown): void {
+    this.#o.onRenewal(error);
+    this.#o.metrics.count("laneway_lease_renewals_total", { outcome: "failed" }, count);
+    this.#o.logger.warn("lease.renewal_failed", { items: count, error: describeError(error) });
+  }
+
+  /** Refused is definitive, but an item finished under this very claim only waits for its answer: let it end. */
+  async #refused(run: Run): Promise<void> {
+    const { ctx, item } = run.claimed;
+    try {
+      const state = await this.#o.work.readClaim(ctx, item);
+      if (!this.#runs.has(run)) return;
+      const ours = state !== null && state.token === item.claimToken;
+      if (ours && (state.status === "done" || state.status === "failed")) {
+        run.finishedElsewhere = true;
+        return;
+      }
+    } catch {
+      // Not to be read: the refusal stands.
+    }
+    this.#lose(run, "another claim holds the item, or its lease has passed");
+  }
+
+  async #watchLoop(): Promise<void> {
+    const { leaseMs, clock } = this.#o;
+    while (!this.#stop.signal.aborted) {
+      const oldest = Math.max(0, ...[...this.#runs].map((run) => run.unrenewedMs));
+      // Looked at often, as a host may have slept; exactly at the time when it is near.
+      await clock.sleep(Math.max(Math.min(leaseMs / 12, leaseMs / 2 - oldest), 10), this.#stop.signal);
+      if (this.#stop.signal.aborted) return;
+      for (const run of this.#runs) {
+        if (run.unrenewedMs >= leaseMs / 2 && !run.finishedElsewhere) {
+          this.#lose(run, `its lease was not renewed for ${Math.round(run.unrenewedMs)} ms`);
+        }
+      }
+    }
+  }
+
+  #lose(run: Run, why: string): void {
+    if (run.cause === "LEASE_LOST") return;
+    const { item } = run.claimed;
+    const first = run.cause === null;
+    run.abort("LEASE_LOST", `the lease of item ${item.id} was lost: ${why}`);
+    run.released = true;
+    this.#runs.delete(run);
+    if (!first) return;
+    this.#o.metrics.count("laneway_leases_lost_total", { kind: item.kind });
+    this.#o.logger.warn("lease.lost", { item: item.id, kind: item.kind, attempt: item.attempts, why });
+  }
+}

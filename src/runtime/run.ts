@@ -1,0 +1,150 @@
+/**
+ * One run of one item: its state, its abort signal, and its handler's verdict.
+ *
+ * @module
+ */
+import type { Clock } from "../core/clock.ts";
+import { FinalError, ValidationError } from "../core/errors.ts";
+import { parsePayload } from "../work/kinds.ts";
+import { type ClaimedItem, Deferral, type WorkHandler } from "../work/types.ts";
+
+/** Why a run was told to stop. */
+export type AbortCause = "LEASE_LOST" | "TIMED_OUT" | "DRAINED";
+
+/** What becomes of an item when its handler has settled. */
+export type Verdict =
+  | { readonly type: "complete" }
+  | { readonly type: "defer"; readonly delayMs: number; readonly note: string | null }
+  | { readonly type: "fail"; readonly error: unknown }
+  | { readonly type: "release"; readonly note: string }
+  /** Another claim holds the item: nothing is written. */
+  | { readonly type: "drop" };
+
+/** The reason of a run's abort signal. */
+export class RunAborted extends Error {
+  override readonly name = "RunAborted";
+  readonly cause_: AbortCause;
+
+  constructor(cause: AbortCause, message: string) {
+    super(message);
+    this.cause_ = cause;
+  }
+}
+
+/** One run, from claim to acknowledged settlement. Its lease is kept all that time. */
+export class Run {
+  readonly claimed: ClaimedItem;
+  readonly #clock: Clock;
+  readonly #controller = new AbortController();
+  #cause: AbortCause | null = null;
+  #abortedAtMs: number | null = null;
+  #sentMonotonicMs: number;
+  #sentWallMs: number;
+  /** Whether the handler has returned or thrown. */
+  handlerSettled = false;
+  /** Whether the outcome is written, refused or given up: the lease is no longer kept. */
+  released = false;
+  /** Whether the item is known to be finished under this very claim. */
+  finishedElsewhere = false;
+
+  /** @param sentAt When the claim that made this run was sent. */
+  constructor(claimed: ClaimedItem, clock: Clock, sentAt: { monotonicMs: number; wallMs: number }) {
+    this.claimed = claimed;
+    this.#clock = clock;
+    this.#sentMonotonicMs = sentAt.monotonicMs;
+    this.#sentWallMs = sentAt.wallMs;
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** Why the run was told to stop; null while it was not. */
+  get cause(): AbortCause | null {
+    return this.#cause;
+  }
+
+  /** How long ago the run was told to stop, milliseconds; 0 while it was not. */
+  get abortedForMs(): number {
+    return this.#abortedAtMs === null ? 0 : this.#clock.monotonic() - this.#abortedAtMs;
+  }
+
+  /**
+   * Milliseconds since the last successful renewal was sent: the larger of monotonic and wall time, so that a host that
+   * slept (monotonic time stands still) and a wall clock set back are both seen.
+   */
+  get unrenewedMs(): number {
+    return Math.max(this.#clock.monotonic() - this.#sentMonotonicMs, this.#clock.now() - this.#sentWallMs);
+  }
+
+  /** Notes a successful renewal by when it was sent; an answer that arrives late never counts backwards. */
+  renewed(sentAt: { monotonicMs: number; wallMs: number }): void {
+    if (sentAt.monotonicMs <= this.#sentMonotonicMs) return;
+    this.#sentMonotonicMs = sentAt.monotonicMs;
+    this.#sentWallMs = sentAt.wallMs;
+  }
+
+  /** Tells the handler to stop. The first cause stands. */
+  abort(cause: AbortCause, message: string): void {
+    if (this.#cause !== null) return;
+    this.#cause = cause;
+    this.#abortedAtMs = this.#clock.monotonic();
+    this.#controller.abort(new RunAborted(cause, message));
+  }
+}
+
+/**
+ * Runs the handler to its end and says what becomes of the item. Never throws. A handler that returns after its signal
+ * fired cannot complete: the cause of the abort decides.
+ */
+export async function runHandler(run: Run, handler: WorkHandler, clock: Clock): Promise<Verdict> {
+  const { ctx, item } = run.claimed;
+  const { timeoutMs } = handler.kind;
+  const settled = new AbortController();
+  if (timeoutMs > 0) void abortAfter(run, timeoutMs, clock, settled.signal);
+  try {
+    const payload = parsePayload(handler.kind, item.payload);
+    const result = await handler.handle(ctx, { ...item, payload }, {
+      signal: run.signal,
+      attempt: item.attempts,
+      fence: item.claims,
+      deadline: timeoutMs > 0 ? new Date(clock.now() + timeoutMs) : null,
+    });
+    if (run.cause !== null) return abortedVerdict(run.cause, timeoutMs);
+    return verdictOf(result);
+  } catch (error) {
+    if (run.cause !== null) return abortedVerdict(run.cause, timeoutMs);
+    // A payload that does not fit its kind's schema will not fit it at the next attempt either.
+    const hopeless = error instanceof ValidationError && error.field.startsWith("payload");
+    return { type: "fail", error: hopeless ? new FinalError(error.message, { cause: error }) : error };
+  } finally {
+    run.handlerSettled = true;
+    settled.abort();
+  }
+}
+
+/** What an abort makes of its item once the handler has settled, or has been given up on. */
+export function abortedVerdict(cause: AbortCause, timeoutMs: number): Verdict {
+  switch (cause) {
+    case "LEASE_LOST":
+      return { type: "drop" };
+    case "TIMED_OUT":
+      return { type: "fail", error: new Error(`the run timed out after ${timeoutMs} ms`) };
+    case "DRAINED":
+      return { type: "release", note: "handed back: its worker was stopped" };
+  }
+}
+
+function verdictOf(result: unknown): Verdict {
+  if (result === undefined) return { type: "complete" };
+  if (result instanceof Deferral) return { type: "defer", delayMs: result.delayMs, note: result.note };
+  const error = new FinalError(
+    `Cannot use the handler's return value: return nothing to complete, or defer(delayMs, note?); got a ${typeof result}`,
+  );
+  return { type: "fail", error };
+}
+
+async function abortAfter(run: Run, timeoutMs: number, clock: Clock, settled: AbortSignal): Promise<void> {
+  await clock.sleep(timeoutMs, settled);
+  if (!settled.aborted) run.abort("TIMED_OUT", `the run timed out after ${timeoutMs} ms`);
+}

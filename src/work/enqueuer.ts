@@ -1,0 +1,193 @@
+/**
+ * The producing half of the work manager: create items, report collisions, wake workers.
+ *
+ * @module
+ */
+import type { Clock } from "../core/clock.ts";
+import type { OpContext } from "../core/context.ts";
+import { LanewayError, NotFoundError, UnavailableError, ValidationError } from "../core/errors.ts";
+import type { Metrics } from "../core/metrics.ts";
+import type { Topics } from "../infra/topics.ts";
+import type { OutboxRow } from "../outbox/types.ts";
+import { type Attribution, buildInsert } from "./new_item.ts";
+import type { CallerTransaction, ItemInsert, WorkStorage } from "./storage.ts";
+import type { EnqueueOptions, EnqueueResult, InsertOutcome, NewWorkItem, Payload, WorkKind } from "./types.ts";
+
+/** Items of one statement: beyond a thousand rows a statement gains nothing. */
+const CHUNK = 1_000;
+
+/** What an `Enqueuer` is made of. */
+export interface EnqueuerOptions {
+  readonly storage: WorkStorage;
+  readonly kinds: ReadonlyMap<string, WorkKind>;
+  readonly topics: Topics;
+  readonly clock: Clock;
+  readonly metrics: Metrics;
+  readonly payloadLimitBytes: number;
+}
+
+/** Creates items; see `WorkManager` for the contracts of the methods of the same names. */
+export class Enqueuer {
+  readonly #o: EnqueuerOptions;
+
+  constructor(options: EnqueuerOptions) {
+    this.#o = options;
+  }
+
+  async enqueue<P extends Payload>(
+    ctx: OpContext,
+    item: NewWorkItem<P>,
+    options: EnqueueOptions = {},
+  ): Promise<EnqueueResult> {
+    const insert = this.#build(item, attributionOf(ctx), options);
+    const [outcome] = await this.#create(ctx.orgId, [insert], item.id === undefined);
+    return this.#report(ctx.orgId, insert, outcome ?? "ID_EXISTS");
+  }
+
+  async enqueueMany(
+    ctx: OpContext,
+    items: readonly NewWorkItem[],
+    options: EnqueueOptions = {},
+  ): Promise<(EnqueueResult | Error)[]> {
+    const built = items.map((item) => {
+      try {
+        return this.#build(item, attributionOf(ctx), options);
+      } catch (error) {
+        if (error instanceof ValidationError) return error;
+        throw error;
+      }
+    });
+    const results: (EnqueueResult | Error)[] = [];
+    for (let start = 0; start < built.length; start += CHUNK) {
+      const chunk = built.slice(start, start + CHUNK);
+      const minted = items.slice(start, start + CHUNK).every((item) => item.id === undefined);
+      results.push(...await this.#createChunk(ctx.orgId, chunk, minted));
+    }
+    return results;
+  }
+
+  async enqueueIn<P extends Payload>(
+    tx: CallerTransaction,
+    ctx: OpContext,
+    item: NewWorkItem<P>,
+    options: EnqueueOptions = {},
+  ): Promise<EnqueueResult> {
+    const insert = this.#build(item, attributionOf(ctx), options);
+    const outcome = await this.#o.storage.createItemIn(tx, ctx.orgId, insert);
+    this.#count(insert.item.kind, outcome);
+    // The caller's transaction is not committed yet, so nothing can be read back outside it.
+    return { outcome, id: insert.item.id, item: outcome === "INSERTED" ? insert.item : null };
+  }
+
+  async enqueueRelayed(orgId: string, row: OutboxRow): Promise<"ENQUEUED" | "EXISTS" | "UNKNOWN_KIND"> {
+    const name = row.kind.replace(/^work\./, "").toUpperCase();
+    const kind = this.#o.kinds.get(name);
+    if (kind === undefined) return "UNKNOWN_KIND";
+    const { lane, ...payload } = row.payload;
+    const item: NewWorkItem = {
+      id: row.id,
+      kind: name,
+      idempotencyKey: row.id,
+      payload,
+      createdAt: row.createdAt,
+      ...(typeof lane === "string" ? { lane } : {}),
+    };
+    const attribution = { actorId: row.actorId, requestId: row.requestId, traceparent: row.traceparent };
+    const insert = this.#build(item, attribution, {});
+    const [outcome] = await this.#create(orgId, [insert], false);
+    if (outcome === "INSERTED") return "ENQUEUED";
+    // A relay that died between its insert and its hint: the hint is sent now, while the row still waits.
+    const existing = await this.#o.storage.readItem(orgId, row.id);
+    if (existing?.status === "queued") this.#wake(existing.lane);
+    return "EXISTS";
+  }
+
+  #build(item: NewWorkItem, attribution: Attribution, start: EnqueueOptions): ItemInsert {
+    const kind = this.#o.kinds.get(item.kind);
+    if (kind === undefined) {
+      const known = [...this.#o.kinds.keys()].sort().join(", ");
+      throw new ValidationError("kind", `Cannot use kind "${item.kind}": this build knows ${known || "no kinds"}`);
+    }
+    const { payloadLimitBytes, clock } = this.#o;
+    return buildInsert(item, { kind, attribution, nowMs: clock.now(), payloadLimitBytes, start });
+  }
+
+  async #createChunk(
+    orgId: string,
+    chunk: readonly (ItemInsert | ValidationError)[],
+    minted: boolean,
+  ): Promise<(EnqueueResult | Error)[]> {
+    const inserts = chunk.filter((entry): entry is ItemInsert => !(entry instanceof Error));
+    const outcomes = new Map<ItemInsert, InsertOutcome | Error>();
+    try {
+      const told = await this.#create(orgId, inserts, minted);
+      inserts.forEach((insert, i) => outcomes.set(insert, told[i] ?? "ID_EXISTS"));
+    } catch (error) {
+      if (!(error instanceof ValidationError)) throw error;
+      // One row's data harmed the statement: each goes by itself, so that it harms no other.
+      for (const insert of inserts) outcomes.set(insert, await this.#createAlone(orgId, insert, minted));
+    }
+    const results: (EnqueueResult | Error)[] = [];
+    for (const entry of chunk) {
+      const outcome = entry instanceof Error ? entry : outcomes.get(entry) ?? "ID_EXISTS";
+      results.push(
+        outcome instanceof Error || entry instanceof Error
+          ? outcome as Error
+          : await this.#report(orgId, entry, outcome),
+      );
+    }
+    return results;
+  }
+
+  async #createAlone(orgId: string, insert: ItemInsert, minted: boolean): Promise<InsertOutcome | Error> {
+    try {
+      const [outcome] = await this.#create(orgId, [insert], minted);
+      return outcome ?? "ID_EXISTS";
+    } catch (error) {
+      if (error instanceof LanewayError) return error;
+      throw error;
+    }
+  }
+
+  /** Inserts; an answer that was lost is asked for again, since a create that is repeated changes nothing. */
+  async #create(orgId: string, inserts: readonly ItemInsert[], minted: boolean): Promise<InsertOutcome[]> {
+    try {
+      return await this.#o.storage.createItems(orgId, inserts);
+    } catch (error) {
+      if (!(error instanceof UnavailableError) || error.outcome !== "unknown") throw error;
+      const outcomes = await this.#o.storage.createItems(orgId, inserts);
+      // An id minted in this call that "exists" is the row of the first try.
+      return minted ? outcomes.map((outcome) => outcome === "ID_EXISTS" ? "INSERTED" : outcome) : outcomes;
+    }
+  }
+
+  async #report(orgId: string, insert: ItemInsert, outcome: InsertOutcome): Promise<EnqueueResult> {
+    const { item } = insert;
+    this.#count(item.kind, outcome);
+    switch (outcome) {
+      case "INSERTED":
+        this.#wake(item.lane);
+        return { outcome, id: item.id, item };
+      case "ID_EXISTS":
+        return { outcome, id: item.id, item: await this.#o.storage.readItem(orgId, item.id) };
+      case "KEY_EXISTS": {
+        const holder = await this.#o.storage.readItemByKey(orgId, item.idempotencyKey);
+        if (holder !== null) return { outcome, id: holder.id, item: holder.item };
+        // The key's retention ended between the two statements.
+        throw new NotFoundError(`The holder of key "${item.idempotencyKey}" was purged meanwhile: enqueue again`);
+      }
+    }
+  }
+
+  #wake(lane: string): void {
+    void this.#o.topics.publish("WORK_AVAILABLE", { lane });
+  }
+
+  #count(kind: string, outcome: InsertOutcome): void {
+    this.#o.metrics.count("laneway_items_enqueued_total", { kind, outcome: outcome.toLowerCase() });
+  }
+}
+
+function attributionOf(ctx: OpContext): Attribution {
+  return { actorId: ctx.userId, requestId: ctx.requestId, traceparent: ctx.traceparent ?? null };
+}

@@ -1,0 +1,80 @@
+/**
+ * The settling half of the work manager: every write after a claim, many as one statement, each under its own token.
+ *
+ * @module
+ */
+import { Batcher, type BatchOutcome } from "../core/batch.ts";
+import { ConflictError, ValidationError } from "../core/errors.ts";
+import type { ClaimRef, Settlement, WorkStorage, WriteOutcome } from "./storage.ts";
+import type { WorkItem } from "./types.ts";
+
+/** The most rows of one settling statement. */
+const MAX_BATCH = 500;
+
+/** One batch is filled while another is on its way; more in flight would only make them smaller. */
+const BATCHES_IN_FLIGHT = 2;
+
+/** Settles claims in batches; each caller gets its own outcome. */
+export class Settler {
+  readonly #storage: WorkStorage;
+  readonly #batcher: Batcher<Settlement, WriteOutcome>;
+
+  constructor(storage: WorkStorage) {
+    this.#storage = storage;
+    this.#batcher = new Batcher({
+      run: (settlements) => this.#run(settlements),
+      maxSize: MAX_BATCH,
+      concurrency: BATCHES_IN_FLIGHT,
+    });
+  }
+
+  /**
+   * Settles one claim.
+   *
+   * @throws {ConflictError} The claim is no longer held; nothing was written.
+   * @throws {UnavailableError} As storage; repeating is safe, a finished item tells a repeat from a stale holder.
+   */
+  async settle(settlement: Settlement): Promise<void> {
+    const outcome = await this.#batcher.add(settlement);
+    if (outcome === "REFUSED") throw refusal(settlement);
+  }
+
+  async #run(settlements: readonly Settlement[]): Promise<BatchOutcome<WriteOutcome>[]> {
+    try {
+      const outcomes = await this.#storage.settle(settlements);
+      return outcomes.map((value) => ({ ok: true, value }));
+    } catch (error) {
+      if (!(error instanceof ValidationError) || settlements.length === 1) throw error;
+      return await this.#runSingly(settlements);
+    }
+  }
+
+  /** One row's data harmed the statement: each goes by itself, so that it harms no other. */
+  async #runSingly(settlements: readonly Settlement[]): Promise<BatchOutcome<WriteOutcome>[]> {
+    const outcomes: BatchOutcome<WriteOutcome>[] = [];
+    for (const settlement of settlements) {
+      try {
+        const [value] = await this.#storage.settle([settlement]);
+        outcomes.push({ ok: true, value: value ?? "REFUSED" });
+      } catch (error) {
+        outcomes.push({ ok: false, error });
+      }
+    }
+    return outcomes;
+  }
+}
+
+/** Names the claim an item is held under. @throws {ConflictError} The item carries no token: it was never claimed. */
+export function claimRef(orgId: string, item: WorkItem): ClaimRef {
+  if (item.claimToken === null) {
+    throw new ConflictError(`Cannot write item ${item.id}: it carries no claim token, so nobody holds it`);
+  }
+  return { orgId, id: item.id, token: item.claimToken };
+}
+
+function refusal(settlement: Settlement): ConflictError {
+  const wish = { done: "complete", failed: "dead-letter", retry: "fail", back: "hand back" }[settlement.to];
+  return new ConflictError(
+    `Cannot ${wish} item ${settlement.id}: its lease has passed or another claim holds it; this run's outcome is dropped`,
+  );
+}
