@@ -4,6 +4,8 @@
  * @module
  */
 
+import { setImmediate } from "node:timers";
+
 /** Wall time, monotonic time and waiting. */
 export interface Clock {
   /** Wall time, milliseconds since the epoch. May jump either way. */
@@ -44,7 +46,8 @@ function sleepFor(ms: number, signal?: AbortSignal): Promise<void> {
       timer = setTimeout(step, part);
     };
     signal?.addEventListener("abort", finish, { once: true });
-    if (ms <= 0) timer = setTimeout(finish, 0);
+    // A timer of 0 waits a millisecond; the next turn of the event loop is enough.
+    if (ms <= 0) setImmediate(finish);
     else step();
   });
 }

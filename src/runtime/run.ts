@@ -23,11 +23,11 @@ export type Verdict =
 /** The reason of a run's abort signal. */
 export class RunAborted extends Error {
   override readonly name = "RunAborted";
-  readonly cause_: AbortCause;
+  readonly abortCause: AbortCause;
 
   constructor(cause: AbortCause, message: string) {
     super(message);
-    this.cause_ = cause;
+    this.abortCause = cause;
   }
 }
 

@@ -1,0 +1,313 @@
+/**
+ * The loop, the only one: wake, claim up to the free slots, run each item as a task, hand its outcome back.
+ *
+ * @module
+ */
+import type { RequestContext } from "../core/context.ts";
+import { describeError } from "../core/describe_error.ts";
+import type { ClaimedItem, WorkHandler } from "../work/types.ts";
+import type { Health } from "./health.ts";
+import type { LeaseKeeper } from "./lease_keeper.ts";
+import { abortedVerdict, Run, runHandler, type Verdict } from "./run.ts";
+import { handBack, type HandedBack } from "./settle.ts";
+import { Signal } from "./signal.ts";
+import { withSpan } from "./tracing.ts";
+import type { WorkerRuntimeOptions } from "./types.ts";
+
+/** The most items of one claim. */
+const CLAIM_BATCH = 500;
+const PROMOTE_BATCH = 1_000;
+/** How long a handler may ignore its abort signal before it counts as deaf and its item is handed back without it. */
+export const ABORT_GRACE_MS = 2_000;
+const FIRST_BACKOFF_MS = 100;
+const LONGEST_BACKOFF_MS = 3_000;
+
+/** What the loop is made of, beside the worker's own options. */
+export interface LoopParts {
+  readonly options: WorkerRuntimeOptions;
+  readonly keeper: LeaseKeeper;
+  readonly health: Health;
+  readonly rctx: RequestContext;
+}
+
+/** Claims and runs. */
+export class Loop {
+  readonly #o: WorkerRuntimeOptions;
+  readonly #keeper: LeaseKeeper;
+  readonly #health: Health;
+  readonly #rctx: RequestContext;
+  readonly #handlers: ReadonlyMap<string, WorkHandler>;
+  readonly #runs = new Set<Run>();
+  /** Something may be claimable. */
+  readonly #hint = new Signal();
+  /** A slot became free: only a loop that has none waits for it, so an idle queue is not asked after each item. */
+  readonly #slotFreed = new Signal();
+  /** Something settled: for the drain, and for an item that waits to run alone. */
+  readonly #changed = new Signal();
+  readonly #stopClaiming = new AbortController();
+  readonly #giveUp = new AbortController();
+  /** The item that runs, or is about to run, with nothing beginning beside it. */
+  #lone: ClaimedItem | null = null;
+  #promoteAtMs = 0;
+  #finishedWhileDraining = 0;
+
+  constructor(parts: LoopParts) {
+    this.#o = parts.options;
+    this.#keeper = parts.keeper;
+    this.#health = parts.health;
+    this.#rctx = parts.rctx;
+    this.#handlers = new Map(parts.options.handlers.map((handler) => [handler.kind.name, handler]));
+  }
+
+  /** Items that hold a slot: running, deaf, or waiting for their settlement's answer. */
+  get running(): number {
+    return this.#runs.size;
+  }
+
+  /** Items whose outcome is not written yet. */
+  get unsettled(): number {
+    return [...this.#runs].filter((run) => !run.released).length;
+  }
+
+  /** Runs that were told to stop and did not within the grace. */
+  get deaf(): number {
+    return [...this.#runs].filter((run) => !run.handlerSettled && run.abortedForMs >= ABORT_GRACE_MS).length;
+  }
+
+  /** Runs that ended by themselves since the drain began. */
+  get finishedWhileDraining(): number {
+    return this.#finishedWhileDraining;
+  }
+
+  /** Kinds of what runs now. */
+  runningKinds(): string[] {
+    return [...this.#runs].filter((run) => !run.handlerSettled).map((run) => run.claimed.item.kind);
+  }
+
+  /** Something may be claimable: claim without waiting for the poll. */
+  wake(): void {
+    this.#hint.fire();
+  }
+
+  /** Claims until `stopClaiming`. Never throws. */
+  async turn(): Promise<void> {
+    let backoffMs = FIRST_BACKOFF_MS;
+    while (!this.#stopClaiming.signal.aborted) {
+      this.#health.beat();
+      const free = this.#lone === null ? this.#o.capacity - this.#runs.size : 0;
+      if (free <= 0) {
+        await this.#rest(this.#slotFreed, this.#o.heartbeatMs / 2);
+        // A batch of settlements frees its slots one after the other in this turn of the event loop: claim for all.
+        await this.#o.clock.sleep(0, this.#stopClaiming.signal);
+        continue;
+      }
+      const limit = Math.min(free, CLAIM_BATCH);
+      try {
+        const claimed = await this.#claim(limit);
+        backoffMs = FIRST_BACKOFF_MS;
+        if (claimed < limit) await this.#restUntilDue();
+      } catch (error) {
+        this.#health.failed(error);
+        this.#o.metrics.count("laneway_claim_failures_total");
+        // No wake-up shortens this: a hint says nothing of whether the database is back.
+        await this.#o.clock.sleep(backoffMs * (0.5 + Math.random() / 2), this.#stopClaiming.signal);
+        backoffMs = Math.min(backoffMs * 2, LONGEST_BACKOFF_MS);
+      }
+    }
+  }
+
+  /** Ends claiming; a lone item that has not begun is handed back. */
+  stopClaiming(): void {
+    this.#stopClaiming.abort();
+    this.#changed.fire();
+  }
+
+  /** Tells every run to stop. */
+  abortAll(): void {
+    for (const run of this.#runs) run.abort("DRAINED", "the worker is stopping");
+  }
+
+  /** Ends every retry of a hand-back: the worker is about to exit. */
+  giveUp(): void {
+    this.#giveUp.abort();
+  }
+
+  /** Resolves when nothing is unsettled, or when `stop` aborts. */
+  async settled(stop: AbortSignal): Promise<void> {
+    while (this.unsettled > 0 && !stop.aborted) await this.#changed.wait(stop);
+  }
+
+  async #claim(limit: number): Promise<number> {
+    const { clock, managers, metrics, lane, kinds, worker, leaseMs } = this.#o;
+    this.#health.asking();
+    await this.#promoteIfDue();
+    const sentAt = { monotonicMs: clock.monotonic(), wallMs: clock.now() };
+    const claimed = await managers.work.claim(this.#rctx, { lane, kinds, worker, leaseMs, limit });
+    this.#health.answered();
+    if (this.#stopClaiming.signal.aborted) {
+      // The signal came while the claim was on its way: nothing begins any more.
+      await Promise.all(claimed.map((item) => this.#returnUnstarted(item, "handed back: its worker was stopped")));
+      return 0;
+    }
+    for (const { item } of claimed) metrics.count("laneway_items_claimed_total", { kind: item.kind, lane });
+    const suspects = claimed.filter(({ item }) => item.expiries > 0);
+    for (const item of claimed) if (item.item.expiries === 0) this.#begin(item, sentAt);
+    const [lone, ...others] = suspects;
+    if (lone !== undefined) void this.#runAlone(lone, sentAt);
+    await Promise.all(others.map((item) => this.#returnUnstarted(item, "handed back: it runs with nothing beside it")));
+    metrics.set("laneway_items_running", this.#runs.size);
+    return claimed.length;
+  }
+
+  /** Moves due items into the claim's reach; asks no oftener than a poll unless something is known to fall due. */
+  async #promoteIfDue(): Promise<void> {
+    const { clock, managers, pollMs } = this.#o;
+    if (clock.monotonic() < this.#promoteAtMs) return;
+    const { promoted, nextDueInMs } = await managers.work.promote(this.#rctx, PROMOTE_BATCH);
+    const inMs = promoted === PROMOTE_BATCH ? 0 : Math.min(pollMs * 0.75, nextDueInMs ?? pollMs);
+    this.#promoteAtMs = clock.monotonic() + inMs;
+  }
+
+  /** Until a wake-up, the jittered poll, or the earliest due time, whichever is first. Beats while it waits. */
+  async #restUntilDue(): Promise<void> {
+    const { clock, pollMs, heartbeatMs } = this.#o;
+    const pollAtMs = clock.monotonic() + pollMs * (0.75 + Math.random() / 2);
+    const untilMs = Math.min(pollAtMs, Math.max(this.#promoteAtMs, clock.monotonic() + 1));
+    for (let left = untilMs - clock.monotonic(); left > 0; left = untilMs - clock.monotonic()) {
+      this.#health.beat();
+      if (await this.#rest(this.#hint, Math.min(left, heartbeatMs / 2))) return;
+      if (this.#stopClaiming.signal.aborted) return;
+    }
+  }
+
+  /** True when `signal` fired before `ms` had passed. */
+  async #rest(signal: Signal, ms: number): Promise<boolean> {
+    const timer = new AbortController();
+    let woken = false;
+    const wake = signal.wait(timer.signal).then(() => woken = !timer.signal.aborted);
+    await Promise.race([this.#o.clock.sleep(ms, AbortSignal.any([timer.signal, this.#stopClaiming.signal])), wake]);
+    timer.abort();
+    return woken;
+  }
+
+  #begin(claimed: ClaimedItem, sentAt: { monotonicMs: number; wallMs: number }): Run {
+    const run = new Run(claimed, this.#o.clock, sentAt);
+    this.#runs.add(run);
+    this.#keeper.add(run);
+    void this.#drive(run);
+    return run;
+  }
+
+  /**
+   * An item whose last claim expired may be what killed its process. It waits until what runs has ended, at most one
+   * lease, and nothing begins beside it until it has ended; only itself is at risk.
+   */
+  async #runAlone(claimed: ClaimedItem, sentAt: { monotonicMs: number; wallMs: number }): Promise<void> {
+    const { clock, leaseMs } = this.#o;
+    this.#lone = claimed;
+    const run = new Run(claimed, clock, sentAt);
+    this.#keeper.add(run);
+    const untilMs = clock.monotonic() + leaseMs;
+    while (this.#runs.size > 0 && clock.monotonic() < untilMs && !this.#stopClaiming.signal.aborted) {
+      await this.#rest(this.#changed, Math.max(untilMs - clock.monotonic(), 1));
+    }
+    this.#runs.add(run);
+    if (this.#stopClaiming.signal.aborted) run.abort("DRAINED", "the worker is stopping");
+    await this.#drive(run);
+    this.#lone = null;
+    this.#slotFreed.fire();
+  }
+
+  /** One run from its start to its acknowledged settlement. Never throws. */
+  async #drive(run: Run): Promise<void> {
+    const { item } = run.claimed;
+    const handler = this.#handlers.get(item.kind);
+    try {
+      if (run.cause !== null) {
+        await this.#settle(run, abortedVerdict(run.cause, 0));
+      } else if (handler === undefined) {
+        await this.#returnUnstarted(run.claimed, `handed back: this worker has no handler for ${item.kind}`, 60_000);
+      } else {
+        await this.#handle(run, handler);
+      }
+    } catch (error) {
+      this.#o.logger.error("work.run_broke", { item: item.id, kind: item.kind, error: describeError(error) });
+    } finally {
+      run.released = true;
+      this.#keeper.remove(run);
+      this.#runs.delete(run);
+      this.#o.metrics.set("laneway_items_running", this.#runs.size);
+      this.#slotFreed.fire();
+      this.#changed.fire();
+    }
+  }
+
+  async #handle(run: Run, handler: WorkHandler): Promise<void> {
+    const { clock, metrics } = this.#o;
+    const { item } = run.claimed;
+    metrics.observe("laneway_start_latency_seconds", Math.max(clock.now() - item.availableAt.getTime(), 0) / 1000, {
+      kind: item.kind,
+    });
+    const startedMs = clock.monotonic();
+    const verdict = withSpan(run.claimed, () => runHandler(run, handler, clock));
+    // A deaf handler keeps its slot until it settles, but not its item: that is handed back after the grace.
+    const deaf = this.#deafVerdict(run, handler.kind.timeoutMs);
+    const outcome = await this.#settle(run, await Promise.race([verdict, deaf.promise]));
+    deaf.cancel();
+    metrics.observe("laneway_run_duration_seconds", (clock.monotonic() - startedMs) / 1000, {
+      kind: item.kind,
+      outcome,
+    });
+    if (run.handlerSettled) return;
+    this.#o.logger.warn("work.handler_deaf", { item: item.id, kind: item.kind, cause: run.cause ?? "none" });
+    await verdict;
+  }
+
+  #deafVerdict(run: Run, timeoutMs: number): { promise: Promise<Verdict>; cancel(): void } {
+    const done = new AbortController();
+    const promise = (async (): Promise<Verdict> => {
+      await new Promise<void>((resolve) => {
+        if (run.signal.aborted) return resolve();
+        run.signal.addEventListener("abort", () => resolve(), { once: true, signal: done.signal });
+      });
+      await this.#o.clock.sleep(ABORT_GRACE_MS, done.signal);
+      return abortedVerdict(run.cause ?? "DRAINED", timeoutMs);
+    })();
+    return { promise, cancel: () => done.abort() };
+  }
+
+  async #settle(run: Run, verdict: Verdict): Promise<HandedBack> {
+    const { managers, clock, logger, metrics } = this.#o;
+    const outcome = await handBack(run, verdict, {
+      work: managers.work,
+      clock,
+      logger,
+      metrics,
+      giveUp: this.#giveUp.signal,
+    });
+    if (outcome !== "left") run.released = true;
+    this.#keeper.remove(run);
+    if (this.#stopClaiming.signal.aborted && run.cause === null && outcome !== "left") this.#finishedWhileDraining++;
+    if (verdict.type === "fail" && (outcome === "retried" || outcome === "dead_lettered")) {
+      const { item } = run.claimed;
+      logger.warn(`work.${outcome}`, {
+        item: item.id,
+        kind: item.kind,
+        attempt: item.attempts,
+        maxAttempts: item.maxAttempts,
+        error: describeError(verdict.error),
+      });
+    }
+    this.#changed.fire();
+    return outcome;
+  }
+
+  /** Best effort: an item that never began goes back uncharged, else its lease expires. */
+  async #returnUnstarted(claimed: ClaimedItem, note: string, delayMs = 0): Promise<void> {
+    try {
+      await this.#o.managers.work.release(claimed.ctx, claimed.item, note, delayMs);
+    } catch (error) {
+      this.#o.logger.warn("work.not_handed_back", { item: claimed.item.id, error: describeError(error) });
+    }
+  }
+}

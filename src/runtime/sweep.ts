@@ -1,0 +1,136 @@
+/**
+ * The sweep: housekeeping every worker does on a timer. An ordered list of idempotent, bounded, wrapped steps under a
+ * time budget; a pass that runs out carries on where it stopped. The database lets one worker run a step per interval.
+ *
+ * @module
+ */
+import type { RequestContext } from "../core/context.ts";
+import { describeError } from "../core/describe_error.ts";
+import type { Managers } from "../managers.ts";
+import type { SweepStep, WorkerRuntimeOptions } from "./types.ts";
+
+const ORGS_A_PASS = 100;
+const STALE_BATCH = 1_000;
+const RELAY_BATCH = 200;
+const PURGE_BATCH = 1_000;
+
+/** The built-in steps, in order. */
+export function builtInSteps(managers: Managers): readonly SweepStep[] {
+  const { work, outbox } = managers;
+  return [
+    {
+      name: "requeue-stale",
+      async run(rctx) {
+        const { live } = await work.staleOrgs(rctx, ORGS_A_PASS);
+        let count = 0;
+        for (const ctx of live) {
+          const { requeued, deadLettered } = await work.requeueStale(ctx, STALE_BATCH);
+          count += requeued + deadLettered;
+        }
+        return { count, more: live.length === ORGS_A_PASS || count >= STALE_BATCH };
+      },
+    },
+    {
+      name: "fail-orphans",
+      async run(rctx) {
+        const { ended } = await work.staleOrgs(rctx, ORGS_A_PASS);
+        const count = await work.failStaleOfEnded(rctx, ended);
+        return { count, more: count >= STALE_BATCH };
+      },
+    },
+    {
+      name: "audit-dead-letters",
+      run: (rctx) => batch(work.auditDeadLetters(rctx, STALE_BATCH), STALE_BATCH),
+    },
+    {
+      name: "relay-outbox",
+      async run(rctx) {
+        const { relayed } = await outbox.relayPending(rctx, RELAY_BATCH);
+        return { count: relayed, more: relayed >= RELAY_BATCH };
+      },
+    },
+    { name: "purge-outbox", run: (rctx) => batch(outbox.purgeDone(rctx), PURGE_BATCH) },
+    { name: "purge-items", run: (rctx) => batch(work.purgeItems(rctx), PURGE_BATCH) },
+    { name: "purge-keys", run: (rctx) => batch(work.purgeKeys(rctx), PURGE_BATCH) },
+  ];
+}
+
+async function batch(counted: Promise<number>, size: number): Promise<{ count: number; more: boolean }> {
+  const count = await counted;
+  return { count, more: count >= size };
+}
+
+/** Runs the steps on a timer. */
+export class Sweeper {
+  readonly #o: WorkerRuntimeOptions;
+  readonly #rctx: RequestContext;
+  readonly #steps: readonly SweepStep[];
+  readonly #onRows: () => void;
+  #next = 0;
+
+  /** @param onRows Called when a step moved rows: some may be claimable now. */
+  constructor(options: WorkerRuntimeOptions, rctx: RequestContext, onRows: () => void) {
+    this.#o = options;
+    this.#rctx = rctx;
+    this.#steps = [...builtInSteps(options.managers), ...options.sweepSteps ?? []];
+    this.#onRows = onRows;
+  }
+
+  /** Passes until `stop`. The first pass is at once, so that a crash's leftovers do not wait. Never throws. */
+  async run(stop: AbortSignal): Promise<void> {
+    while (!stop.aborted) {
+      await this.pass(stop);
+      // Jittered downwards alone: a step is never later than its interval.
+      await this.#o.clock.sleep(this.#o.sweepMs * (0.8 + Math.random() * 0.2), stop);
+    }
+  }
+
+  /** One pass: every step once from where the last pass stopped, then the gauges. Returns how many rows it moved. */
+  async pass(stop: AbortSignal): Promise<number> {
+    const { clock, sweepMs } = this.#o;
+    const untilMs = clock.monotonic() + Math.max(sweepMs / 2, 1_000);
+    let rows = 0;
+    for (let done = 0; done < this.#steps.length && !stop.aborted && clock.monotonic() < untilMs; done++) {
+      const step = this.#steps[this.#next % this.#steps.length];
+      if (step !== undefined) rows += await this.#runStep(step, untilMs, stop);
+      this.#next = (this.#next + 1) % this.#steps.length;
+    }
+    if (!stop.aborted) await this.#gauges();
+    if (rows > 0) this.#onRows();
+    return rows;
+  }
+
+  async #runStep(step: SweepStep, untilMs: number, stop: AbortSignal): Promise<number> {
+    const { managers, metrics, logger, clock, sweepMs } = this.#o;
+    let rows = 0;
+    try {
+      // Half an interval: a lone worker always gets its turn, a fleet runs a step at most twice an interval.
+      if (!await managers.work.takeSweepStep(this.#rctx, step.name, Math.floor(sweepMs / 2))) return 0;
+      for (let more = true; more && !stop.aborted && clock.monotonic() < untilMs;) {
+        const result = await step.run(this.#rctx);
+        rows += result.count;
+        more = result.more;
+      }
+      metrics.count("laneway_sweep_steps_total", { step: step.name, outcome: "ok" });
+      if (rows > 0) metrics.count("laneway_sweep_rows_total", { step: step.name }, rows);
+    } catch (error) {
+      metrics.count("laneway_sweep_steps_total", { step: step.name, outcome: "failed" });
+      logger.warn("sweep.step_failed", { step: step.name, error: describeError(error) });
+    }
+    return rows;
+  }
+
+  async #gauges(): Promise<void> {
+    const { managers, metrics, logger, countParked } = this.#o;
+    try {
+      const gauges = await managers.work.readGauges(this.#rctx);
+      metrics.set("laneway_queue_oldest_age_seconds", gauges.oldestAgeSeconds);
+      metrics.set("laneway_work_queued", gauges.queued);
+      metrics.set("laneway_work_failed", gauges.failed);
+      metrics.set("laneway_records_parked", countParked === undefined ? 0 : await countParked(this.#rctx));
+      metrics.set("laneway_outbox_lag_seconds", (await managers.outbox.readLag(this.#rctx)).oldestAgeSeconds);
+    } catch (error) {
+      logger.warn("sweep.gauges_failed", { error: describeError(error) });
+    }
+  }
+}
