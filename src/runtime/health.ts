@@ -22,18 +22,21 @@ const WINDOWS = 1.5;
 const TICK_MS = 500;
 const BLOCKED_MS = 1_000;
 
+/** Whose statements are watched. */
+export type Source = "claim" | "renewal";
+
 /** Keeps the loop's beat and the fate of its statements. */
 export class Health {
   readonly #o: HealthOptions;
   #beatMs: number;
   #tickMs: number;
-  #okMs: number;
   #pendingSinceMs: number | null = null;
-  #failure: string | null = null;
+  readonly #sources: Record<Source, { okMs: number; failure: string | null }>;
 
   constructor(options: HealthOptions) {
     this.#o = options;
-    this.#beatMs = this.#tickMs = this.#okMs = options.clock.monotonic();
+    const nowMs = this.#beatMs = this.#tickMs = options.clock.monotonic();
+    this.#sources = { claim: { okMs: nowMs, failure: null }, renewal: { okMs: nowMs, failure: null } };
   }
 
   /** The loop turned. */
@@ -41,29 +44,37 @@ export class Health {
     this.#beatMs = this.#o.clock.monotonic();
   }
 
-  /** A statement of the loop is on its way. */
+  /** The loop's claim is on its way. */
   asking(): void {
     this.#pendingSinceMs = this.#o.clock.monotonic();
-    this.#beatMs = this.#pendingSinceMs;
+    this.beat();
   }
 
-  /** A statement of the loop was answered. */
-  answered(): void {
-    this.#pendingSinceMs = null;
-    this.#okMs = this.#o.clock.monotonic();
-    this.beat();
-    if (this.#failure !== null) this.#o.logger.info("database.back");
-    this.#failure = null;
-    this.#o.metrics.set("laneway_database_up", 1);
+  /** A claim or a renewal was answered. */
+  answered(source: Source): void {
+    const state = this.#sources[source];
+    state.okMs = this.#o.clock.monotonic();
+    if (state.failure !== null) this.#o.logger.info("database.back", { source });
+    state.failure = null;
+    this.#note(source);
   }
 
-  /** A statement of the loop failed. One log line for each change of state, not for each failure. */
-  failed(error: unknown): void {
-    this.#pendingSinceMs = null;
-    this.beat();
-    if (this.#failure === null) this.#o.logger.warn("database.out_of_reach", { error: describeError(error) });
-    this.#failure = describeError(error);
-    this.#o.metrics.set("laneway_database_up", 0);
+  /** A claim or a renewal failed. One log line for each change of state, not for each failure. */
+  failed(source: Source, error: unknown): void {
+    const state = this.#sources[source];
+    const failure = describeError(error);
+    if (state.failure === null) this.#o.logger.warn("database.out_of_reach", { source, error: failure });
+    state.failure = failure;
+    this.#note(source);
+  }
+
+  #note(source: Source): void {
+    if (source === "claim") {
+      this.#pendingSinceMs = null;
+      this.beat();
+    }
+    const up = Object.values(this.#sources).every((state) => state.failure === null);
+    this.#o.metrics.set("laneway_database_up", up ? 1 : 0);
   }
 
   /** Ticks until `stop`: tells a stuck loop from a blocked event loop, and names what ran while it was blocked. */
@@ -93,12 +104,13 @@ export class Health {
     if (this.#tickMs - this.#beatMs > limitMs && this.#pendingSinceMs === null) {
       reasons.push(`the claim loop has not turned for ${Math.round((this.#tickMs - this.#beatMs) / 1000)} s`);
     }
-    if (this.#failure !== null && this.#tickMs - this.#okMs >= limitMs) {
-      reasons.push(`the database is out of reach: ${this.#failure}`);
-    } else if (this.#pendingSinceMs !== null && this.#tickMs - this.#pendingSinceMs >= limitMs) {
-      reasons.push(
-        `the database has not answered for ${Math.round((this.#tickMs - this.#pendingSinceMs) / 1000)} s`,
-      );
+    for (const [source, state] of Object.entries(this.#sources)) {
+      if (state.failure !== null && this.#tickMs - state.okMs >= limitMs) {
+        reasons.push(`the database is out of reach for the ${source}: ${state.failure}`);
+      }
+    }
+    if (this.#pendingSinceMs !== null && this.#tickMs - this.#pendingSinceMs >= limitMs) {
+      reasons.push(`the database has not answered for ${Math.round((this.#tickMs - this.#pendingSinceMs) / 1000)} s`);
     }
     return { ok: reasons.length === 0, reasons };
   }

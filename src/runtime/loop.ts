@@ -107,7 +107,7 @@ export class Loop {
         backoffMs = FIRST_BACKOFF_MS;
         if (claimed < limit) await this.#restUntilDue();
       } catch (error) {
-        this.#health.failed(error);
+        this.#health.failed("claim", error);
         this.#o.metrics.count("laneway_claim_failures_total");
         // No wake-up shortens this: a hint says nothing of whether the database is back.
         await this.#o.clock.sleep(backoffMs * (0.5 + Math.random() / 2), this.#stopClaiming.signal);
@@ -143,7 +143,7 @@ export class Loop {
     await this.#promoteIfDue();
     const sentAt = { monotonicMs: clock.monotonic(), wallMs: clock.now() };
     const claimed = await managers.work.claim(this.#rctx, { lane, kinds, worker, leaseMs, limit });
-    this.#health.answered();
+    this.#health.answered("claim");
     if (this.#stopClaiming.signal.aborted) {
       // The signal came while the claim was on its way: nothing begins any more.
       await Promise.all(claimed.map((item) => this.#returnUnstarted(item, "handed back: its worker was stopped")));
@@ -206,12 +206,12 @@ export class Loop {
     const { clock, leaseMs } = this.#o;
     this.#lone = claimed;
     const run = new Run(claimed, clock, sentAt);
+    this.#runs.add(run);
     this.#keeper.add(run);
     const untilMs = clock.monotonic() + leaseMs;
-    while (this.#runs.size > 0 && clock.monotonic() < untilMs && !this.#stopClaiming.signal.aborted) {
+    while (this.#runs.size > 1 && clock.monotonic() < untilMs && !this.#stopClaiming.signal.aborted) {
       await this.#rest(this.#changed, Math.max(untilMs - clock.monotonic(), 1));
     }
-    this.#runs.add(run);
     if (this.#stopClaiming.signal.aborted) run.abort("DRAINED", "the worker is stopping");
     await this.#drive(run);
     this.#lone = null;

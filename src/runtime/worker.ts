@@ -53,7 +53,8 @@ class WorkerRuntimeImpl implements WorkerRuntime {
     const { clock, logger, metrics, heartbeatMs, leaseMs, managers } = options;
     const rctx: RequestContext = managers.tenancy.requestContext(options.app);
     this.#health = new Health({ clock, logger, metrics, heartbeatMs });
-    const onRenewal = (error: unknown | null) => error === null ? this.#health.answered() : this.#health.failed(error);
+    const onRenewal = (error: unknown | null) =>
+      error === null ? this.#health.answered("renewal") : this.#health.failed("renewal", error);
     this.#keeper = new LeaseKeeper({ work: managers.work, clock, logger, metrics, leaseMs, onRenewal });
     this.#loop = new Loop({ options, keeper: this.#keeper, health: this.#health, rctx });
     this.#sweeper = new Sweeper(options, rctx, () => this.#loop.wake());
