@@ -46,6 +46,8 @@ export interface SubjectState {
   readonly orgLive: boolean;
   /** Whether the user holds a live membership of the org. */
   readonly memberLive: boolean;
+  /** The role of that membership; null without one. */
+  readonly role: Role | null;
 }
 
 /** Operations on tenancy. */

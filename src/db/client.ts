@@ -1,0 +1,282 @@
+/**
+ * One client: one socket, one server process, one life. The driver's own reconnecting is what loses transactions and
+ * wedges slots, so a client is given exactly one socket and never a second: what was cut stays cut, and whoever owns the
+ * client makes a new one.
+ *
+ * @module
+ */
+import net from "node:net";
+import postgres from "postgres";
+import { UnavailableError } from "../core/errors.ts";
+import type { Param, Row } from "./database.ts";
+import { isConnectionDoubt, translateError } from "./sqlstate.ts";
+
+/** How to open a client. */
+export interface ClientOptions {
+  /** Shown in `pg_stat_activity`. Default `laneway`. */
+  applicationName?: string;
+  /** How long opening may take, the handshake included, milliseconds. Default 5 000. */
+  connectTimeoutMs?: number;
+  /** Whether statements are prepared by name. Off behind a transaction-mode pooler, where they hang. Default true. */
+  prepare?: boolean;
+  /** Called for each notification of a channel the client listens on. */
+  onNotify?: (channel: string, payload: string) => void;
+}
+
+/** One statement of a pipeline. */
+export interface PipelineStep {
+  readonly sql: string;
+  /** Without parameters the statement goes by the simple protocol, unprepared, and may be a script. */
+  readonly params?: readonly Param[];
+}
+
+/** How one step of a pipeline ended. */
+export type StepResult =
+  | { readonly ok: true; readonly rows: Row[]; readonly command: string | undefined; readonly retried: boolean }
+  | { readonly ok: false; readonly error: unknown };
+
+interface DriverQuery extends PromiseLike<Row[] & { command?: string }> {
+  execute(): DriverQuery;
+  readonly state?: { readonly pid: number | null; readonly secret: number | null } | null;
+  readonly retried?: unknown;
+}
+
+interface SocketTarget {
+  readonly host: readonly string[];
+  readonly port: readonly number[];
+  readonly path?: string | false;
+}
+
+// JSON and times travel as the text the caller wrote. The driver's own would encode JSON text a second time and cut
+// microseconds off times.
+const TYPES = {
+  json: { to: 114, from: [114, 3802], serialize: (text: unknown) => text, parse: (text: string) => JSON.parse(text) },
+  date: {
+    to: 1184,
+    from: [1082, 1114, 1184],
+    serialize: (text: unknown) => text,
+    parse: (text: string) => new Date(text),
+  },
+} as const;
+
+/** An open connection to one server process. */
+export class PostgresClient {
+  readonly openedAtMs = performance.now();
+  readonly #sql: postgres.Sql;
+  readonly #closed = Promise.withResolvers<void>();
+  #socket: net.Socket | undefined;
+  #target: SocketTarget | undefined;
+  #backend: DriverQuery["state"];
+  #gone = false;
+  #ended: Promise<void> | undefined;
+
+  private constructor(url: string, options: ClientOptions) {
+    const timeoutMs = options.connectTimeoutMs ?? 5_000;
+    const settings = {
+      max: 1,
+      fetch_types: false,
+      connect_timeout: timeoutMs / 1_000,
+      max_lifetime: null,
+      idle_timeout: null,
+      prepare: options.prepare ?? true,
+      onnotice: () => {},
+      onnotify: options.onNotify,
+      types: TYPES,
+      connection: { application_name: options.applicationName ?? "laneway" },
+      socket: (target: SocketTarget) => this.#connect(target, timeoutMs),
+    };
+    // The driver's types know neither `socket` nor `onnotify` nor null limits; its code does.
+    this.#sql = postgres(url, settings as unknown as postgres.Options<Record<string, never>>);
+  }
+
+  /**
+   * Opens a client and waits until the server has let it in.
+   *
+   * @throws {UnavailableError} Outcome `not-executed`, with what stood in the way.
+   */
+  static async open(url: string, options: ClientOptions = {}): Promise<PostgresClient> {
+    let client: PostgresClient | undefined;
+    try {
+      client = new PostgresClient(url, options);
+      const probe = client.#sql.unsafe("select 1") as unknown as DriverQuery;
+      await probe.execute();
+      client.#backend = probe.state;
+      return client;
+    } catch (error) {
+      client?.destroy();
+      throw translateError(error, { opening: true });
+    }
+  }
+
+  /** Whether the connection is cut or ended; it never comes back. */
+  get gone(): boolean {
+    return this.#gone;
+  }
+
+  /** Resolves when the connection is cut or ended. */
+  get closed(): Promise<void> {
+    return this.#closed.promise;
+  }
+
+  /** The server process's id. */
+  get pid(): number {
+    return this.#backend?.pid ?? 0;
+  }
+
+  /**
+   * Sends all steps at once and waits until each is answered, or the connection is gone (then what was not answered is
+   * an error). Never rejects. The caller must not start another pipeline before this one settled.
+   */
+  async pipeline(steps: readonly PipelineStep[]): Promise<StepResult[]> {
+    const queries = steps.map((step) => {
+      const query = step.params === undefined
+        ? this.#sql.unsafe(step.sql)
+        : this.#sql.unsafe(step.sql, [...step.params], { prepare: true });
+      return (query as unknown as DriverQuery).execute();
+    });
+    if (this.#gone) this.destroy();
+    const settled = await Promise.allSettled(queries);
+    return settled.map((result, i) =>
+      result.status === "fulfilled"
+        ? {
+          ok: true,
+          rows: [...result.value],
+          command: result.value.command,
+          retried: queries[i]?.retried !== undefined,
+        }
+        : { ok: false, error: result.reason }
+    );
+  }
+
+  /**
+   * Runs one statement, without a deadline of its own. For owners of a client of their own: migrator, listener, tests.
+   *
+   * @throws The error as `translateError` gives it; a doubt about the connection ends the client.
+   */
+  async query<R extends Row = Row>(sql: string, params: readonly Param[] = []): Promise<R[]> {
+    return await this.#one({ sql, params }) as R[];
+  }
+
+  /** Runs a script of several statements as one implicit transaction: all of it lands, or nothing. */
+  async script(sql: string): Promise<void> {
+    await this.#one({ sql });
+  }
+
+  /** Asks the server to cancel what this client runs. Best effort: resolves whatever comes of it, within 2 s. */
+  async cancel(): Promise<void> {
+    const { pid, secret } = this.#backend ?? {};
+    if (typeof pid !== "number" || typeof secret !== "number" || this.#target === undefined) return;
+    const message = new DataView(new ArrayBuffer(16));
+    message.setInt32(0, 16);
+    message.setInt32(4, 80_877_102);
+    message.setInt32(8, pid);
+    message.setUint32(12, secret >>> 0);
+    try {
+      const socket = await openSocket(this.#target, 2_000);
+      const done = new Promise<void>((resolve) => {
+        socket.once("close", () => resolve());
+        socket.once("error", () => resolve());
+        socket.setTimeout(2_000, () => resolve());
+      });
+      socket.resume();
+      socket.write(new Uint8Array(message.buffer));
+      await done;
+      socket.destroy();
+    } catch {
+      // The server is out of reach: there is nobody to ask.
+    }
+  }
+
+  /** Cuts the connection now. Whatever is in flight is rejected. */
+  destroy(): void {
+    this.#end(0);
+    this.#socket?.destroy();
+    this.#lost();
+  }
+
+  /** Takes leave of the server and waits for the connection to close, at most `timeoutMs`; then cuts it. */
+  async close(timeoutMs = 1_000): Promise<void> {
+    const farewell = this.#end(timeoutMs / 1_000);
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    await Promise.race([
+      Promise.all([farewell, this.#socket === undefined ? undefined : this.closed]),
+      new Promise((resolve) => timer = setTimeout(resolve, timeoutMs)),
+    ]);
+    clearTimeout(timer);
+    this.destroy();
+  }
+
+  async #one(step: PipelineStep): Promise<Row[]> {
+    const [result] = await this.pipeline([step]);
+    if (result?.ok) return result.rows;
+    if (isConnectionDoubt(result?.error)) this.destroy();
+    throw translateError(result?.error);
+  }
+
+  async #connect(target: SocketTarget, timeoutMs: number): Promise<net.Socket> {
+    // A second call is the driver reconnecting by itself, which could run half a unit outside its transaction.
+    if (this.#target !== undefined || this.#gone) {
+      throw Object.assign(new Error("the connection is closed"), { code: "CONNECTION_CLOSED" });
+    }
+    this.#target = target;
+    const socket = await openSocket(target, timeoutMs);
+    this.#socket = socket;
+    socket.once("error", () => this.#cut());
+    socket.once("close", () => this.#cut());
+    if (this.#gone) socket.destroy();
+    return socket;
+  }
+
+  // After some errors the driver forgets to reject what was in flight; ending it does.
+  #cut(): void {
+    this.#lost();
+    this.#end(0);
+  }
+
+  #lost(): void {
+    this.#gone = true;
+    this.#closed.resolve();
+  }
+
+  #end(timeoutSeconds: number): Promise<void> {
+    this.#ended ??= this.#sql.end({ timeout: timeoutSeconds }).catch(() => {});
+    return this.#ended;
+  }
+}
+
+async function openSocket(target: SocketTarget, timeoutMs: number): Promise<net.Socket> {
+  let failure: unknown;
+  for (const [i, host] of target.host.entries()) {
+    try {
+      return await openOne(target, host, target.port[i] ?? 5432, timeoutMs);
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw failure ?? new UnavailableError("Cannot connect: the database URL names no host", "not-executed");
+}
+
+function openOne(target: SocketTarget, host: string, port: number, timeoutMs: number): Promise<net.Socket> {
+  return new Promise((resolve, reject) => {
+    const socket = new net.Socket();
+    const timer = setTimeout(() => {
+      socket.destroy();
+      const error = new Error(`no answer from ${host}:${port} within ${timeoutMs} ms`);
+      reject(Object.assign(error, { code: "CONNECT_TIMEOUT" }));
+    }, timeoutMs);
+    socket.once("error", (error) => {
+      clearTimeout(timer);
+      socket.destroy();
+      reject(error);
+    });
+    socket.once("connect", () => {
+      clearTimeout(timer);
+      socket.removeAllListeners("error");
+      // The driver reads it for the server name of TLS.
+      resolve(Object.assign(socket, { host }));
+    });
+    if (typeof target.path === "string") socket.connect(target.path);
+    else socket.connect(port, host);
+    socket.setNoDelay(true);
+  });
+}

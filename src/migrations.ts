@@ -1,0 +1,31 @@
+/**
+ * Wiring point: the migration chains of the house, embedded as text so that a compiled binary carries them.
+ *
+ * @module
+ */
+import activityDown1 from "../migrations/activity/0001_activity.down.sql" with { type: "text" };
+import activityUp1 from "../migrations/activity/0001_activity.up.sql" with { type: "text" };
+import coreDown1 from "../migrations/core/0001_tenancy_outbox.down.sql" with { type: "text" };
+import coreUp1 from "../migrations/core/0001_tenancy_outbox.up.sql" with { type: "text" };
+import sqliteActivityDown1 from "../migrations/sqlite/activity/0001_activity.down.sql" with { type: "text" };
+import sqliteActivityUp1 from "../migrations/sqlite/activity/0001_activity.up.sql" with { type: "text" };
+import sqliteCoreDown1 from "../migrations/sqlite/core/0001_tenancy_outbox.down.sql" with { type: "text" };
+import sqliteCoreUp1 from "../migrations/sqlite/core/0001_tenancy_outbox.up.sql" with { type: "text" };
+import type { MigrationChain } from "./db/chain.ts";
+
+const CORE: MigrationChain = {
+  name: "core",
+  area: "core",
+  postgres: [{ version: 1, name: "tenancy_outbox", up: coreUp1, down: coreDown1 }],
+  sqlite: [{ version: 1, name: "tenancy_outbox", up: sqliteCoreUp1, down: sqliteCoreDown1 }],
+};
+
+const ACTIVITY: MigrationChain = {
+  name: "activity",
+  area: "activity",
+  postgres: [{ version: 1, name: "activity", up: activityUp1, down: activityDown1 }],
+  sqlite: [{ version: 1, name: "activity", up: sqliteActivityUp1, down: sqliteActivityDown1 }],
+};
+
+/** Every chain of the house, in the order they are applied. A worker adds its own behind them. */
+export const CHAINS: readonly MigrationChain[] = [CORE, ACTIVITY];

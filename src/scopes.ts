@@ -1,0 +1,32 @@
+/**
+ * The scope map: whose rows each Postgres table holds. A house test holds it to the database: an `org` table has its
+ * `org_id`, forced row-level security and both policies; a `system` table is closed to the runtime login.
+ *
+ * @module
+ */
+import type { Area } from "./db/database.ts";
+
+/** `org`: every row belongs to one org. `system`: rows belong to none; only the system login reaches them. */
+export type Scope = "org" | "system";
+
+/** One table's entry. */
+export interface TableScope {
+  readonly area: Area;
+  readonly scope: Scope;
+  /** The column that names the org. Default `org_id`; `core.orgs` is the org itself. */
+  readonly orgColumn?: string;
+  /** Indexes that serve tenant-less statements and so do not lead with the org. */
+  readonly tenantlessIndexes?: readonly string[];
+}
+
+/** Every table of the house but the migrator's own, as `schema.table`. */
+export const TABLE_SCOPES: Readonly<Record<string, TableScope>> = {
+  "core.orgs": { area: "core", scope: "org", orgColumn: "id" },
+  "core.users": { area: "core", scope: "system" },
+  "core.memberships": { area: "core", scope: "org" },
+  "core.outbox": { area: "core", scope: "org", tenantlessIndexes: ["outbox_pending", "outbox_done"] },
+  "core.cache_entries": { area: "core", scope: "system" },
+  "activity.event_cursors": { area: "activity", scope: "org" },
+  "activity.events": { area: "activity", scope: "org" },
+  "activity.audit_entries": { area: "activity", scope: "org" },
+};
