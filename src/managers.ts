@@ -3,10 +3,20 @@
  *
  * @module
  */
+import { createAuditManager } from "./audit/manager.ts";
 import type { AuditManager } from "./audit/types.ts";
+import type { Clock } from "./core/clock.ts";
+import type { Logger } from "./core/log.ts";
+import type { Metrics } from "./core/metrics.ts";
+import type { Topics } from "./infra/topics.ts";
+import { createOutboxRelay } from "./outbox/relay.ts";
 import type { OutboxRelay } from "./outbox/types.ts";
+import type { Storages } from "./storages.ts";
+import { createTenancyManager } from "./tenancy/manager.ts";
 import type { TenancyManager } from "./tenancy/types.ts";
 import type { WorkManager } from "./work/manager.ts";
+import type { WorkKind } from "./work/types.ts";
+import { createWorkManager } from "./work/work_manager.ts";
 
 /** One manager a room. */
 export interface Managers {
@@ -14,4 +24,51 @@ export interface Managers {
   readonly outbox: OutboxRelay;
   readonly audit: AuditManager;
   readonly work: WorkManager;
+}
+
+/** What the managers are built over. Retentions reach them in every process that builds one. */
+export interface ManagerOptions {
+  readonly storages: Storages;
+  readonly topics: Topics;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  /** The kinds this build knows. */
+  readonly kinds: readonly WorkKind[];
+  readonly itemRetentionMs: number;
+  readonly keyRetentionMs: number;
+  readonly outboxRetentionMs: number;
+  /** Default 256 KiB. */
+  readonly payloadLimitBytes?: number;
+}
+
+/** Builds the managers. The relay is given work late, because work needs tenancy, and producers need the relay. */
+export function createManagers(options: ManagerOptions): Managers {
+  const { storages, topics, clock, logger, metrics } = options;
+  const tenancy = createTenancyManager(storages.tenancy, { clock });
+  const audit = createAuditManager(storages.audit);
+  const outbox = createOutboxRelay({
+    storage: storages.outbox,
+    audit,
+    sink: () => work,
+    topics,
+    keyRetentionMs: options.keyRetentionMs,
+    retentionMs: options.outboxRetentionMs,
+    logger,
+    metrics,
+  });
+  const work = createWorkManager({
+    storage: storages.work,
+    tenancy,
+    audit,
+    topics,
+    clock,
+    logger,
+    metrics,
+    kinds: options.kinds,
+    itemRetentionMs: options.itemRetentionMs,
+    keyRetentionMs: options.keyRetentionMs,
+    ...(options.payloadLimitBytes === undefined ? {} : { payloadLimitBytes: options.payloadLimitBytes }),
+  });
+  return { tenancy, outbox, audit, work };
 }

@@ -7,10 +7,14 @@ import activityDown1 from "../migrations/activity/0001_activity.down.sql" with {
 import activityUp1 from "../migrations/activity/0001_activity.up.sql" with { type: "text" };
 import coreDown1 from "../migrations/core/0001_tenancy_outbox.down.sql" with { type: "text" };
 import coreUp1 from "../migrations/core/0001_tenancy_outbox.up.sql" with { type: "text" };
+import queueDown1 from "../migrations/queue/0001_work_items.down.sql" with { type: "text" };
+import queueUp1 from "../migrations/queue/0001_work_items.up.sql" with { type: "text" };
 import sqliteActivityDown1 from "../migrations/sqlite/activity/0001_activity.down.sql" with { type: "text" };
 import sqliteActivityUp1 from "../migrations/sqlite/activity/0001_activity.up.sql" with { type: "text" };
 import sqliteCoreDown1 from "../migrations/sqlite/core/0001_tenancy_outbox.down.sql" with { type: "text" };
 import sqliteCoreUp1 from "../migrations/sqlite/core/0001_tenancy_outbox.up.sql" with { type: "text" };
+import sqliteQueueDown1 from "../migrations/sqlite/queue/0001_work_items.down.sql" with { type: "text" };
+import sqliteQueueUp1 from "../migrations/sqlite/queue/0001_work_items.up.sql" with { type: "text" };
 import type { MigrationChain } from "./db/chain.ts";
 
 const CORE: MigrationChain = {
@@ -18,6 +22,13 @@ const CORE: MigrationChain = {
   area: "core",
   postgres: [{ version: 1, name: "tenancy_outbox", up: coreUp1, down: coreDown1 }],
   sqlite: [{ version: 1, name: "tenancy_outbox", up: sqliteCoreUp1, down: sqliteCoreDown1 }],
+};
+
+const QUEUE: MigrationChain = {
+  name: "queue",
+  area: "queue",
+  postgres: [{ version: 1, name: "work_items", up: queueUp1, down: queueDown1 }],
+  sqlite: [{ version: 1, name: "work_items", up: sqliteQueueUp1, down: sqliteQueueDown1 }],
 };
 
 const ACTIVITY: MigrationChain = {
@@ -28,4 +39,4 @@ const ACTIVITY: MigrationChain = {
 };
 
 /** Every chain of the house, in the order they are applied. A worker adds its own behind them. */
-export const CHAINS: readonly MigrationChain[] = [CORE, ACTIVITY];
+export const CHAINS: readonly MigrationChain[] = [CORE, QUEUE, ACTIVITY];

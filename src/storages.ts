@@ -3,12 +3,20 @@
  *
  * @module
  */
+import { PostgresAuditStorage } from "./audit/storage/postgres.ts";
+import { SqliteAuditStorage } from "./audit/storage/sqlite.ts";
 import type { AuditStorage } from "./audit/types.ts";
 import type { Databases } from "./db/database.ts";
 import type { SqliteDatabase } from "./db/sqlite.ts";
+import { PostgresOutboxStorage } from "./outbox/storage/postgres.ts";
+import { SqliteOutboxStorage } from "./outbox/storage/sqlite.ts";
 import type { OutboxStorage } from "./outbox/types.ts";
+import { PostgresTenancyStorage } from "./tenancy/storage/postgres.ts";
+import { SqliteTenancyStorage } from "./tenancy/storage/sqlite.ts";
 import type { TenancyStorage } from "./tenancy/types.ts";
 import type { WorkStorage } from "./work/storage.ts";
+import { PostgresWorkStorage } from "./work/storage/postgres.ts";
+import { SqliteWorkStorage } from "./work/storage/sqlite.ts";
 
 /** An open store: what storages are built over. */
 export type Store =
@@ -26,4 +34,23 @@ export interface Storages {
   readonly outbox: OutboxStorage;
   readonly audit: AuditStorage;
   readonly work: WorkStorage;
+}
+
+/** Builds the storages; each touches only its own area's database. */
+export function createStorages(store: Store): Storages {
+  if (store.engine === "sqlite") {
+    return {
+      tenancy: new SqliteTenancyStorage(store.db),
+      outbox: new SqliteOutboxStorage(store.db),
+      audit: new SqliteAuditStorage(store.db),
+      work: new SqliteWorkStorage(store.db),
+    };
+  }
+  const { core, queue, activity } = store.databases;
+  return {
+    tenancy: new PostgresTenancyStorage(core, store.nowSql),
+    outbox: new PostgresOutboxStorage(core, store.nowSql),
+    audit: new PostgresAuditStorage(activity, store.nowSql),
+    work: new PostgresWorkStorage(queue, store.nowSql),
+  };
 }
