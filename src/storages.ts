@@ -47,10 +47,11 @@ export function createStorages(store: Store): Storages {
     };
   }
   const { core, queue, activity } = store.databases;
+  const time = store.nowSql === undefined ? {} : { nowSql: store.nowSql };
   return {
-    tenancy: new PostgresTenancyStorage(core, store.nowSql),
-    outbox: new PostgresOutboxStorage(core, store.nowSql),
-    audit: new PostgresAuditStorage(activity, store.nowSql),
-    work: new PostgresWorkStorage(queue, store.nowSql),
+    tenancy: new PostgresTenancyStorage(core, time),
+    outbox: new PostgresOutboxStorage(core, time),
+    audit: new PostgresAuditStorage(activity, time),
+    work: new PostgresWorkStorage(queue, time),
   };
 }

@@ -32,10 +32,10 @@ export class PostgresWorkStorage implements WorkStorage {
   readonly #db: Database;
   readonly #sql: WorkSql;
 
-  /** @param nowSql The SQL expression of database time. Default `now()`; tests give one they can shift. */
-  constructor(db: Database, nowSql = "now()") {
+  /** @param options `nowSql`: the SQL expression of database time. Default `now()`; tests give one they can shift. */
+  constructor(db: Database, options: { nowSql?: string } = {}) {
     this.#db = db;
-    this.#sql = workSql(nowSql);
+    this.#sql = workSql(options.nowSql ?? "now()");
   }
 
   async createItems(orgId: string, inserts: readonly ItemInsert[]): Promise<InsertOutcome[]> {

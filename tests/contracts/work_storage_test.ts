@@ -1,0 +1,20 @@
+import { createStorages } from "../../src/storages.ts";
+import { ENGINES, openTestStore } from "../support/stores.ts";
+import { testWorkStorage } from "./work_storage.ts";
+
+for (const engine of ENGINES) {
+  testWorkStorage(engine, async () => {
+    const test = await openTestStore(engine);
+    return {
+      storage: createStorages(test.store).work,
+      advance: (ms) => test.advance(ms),
+      close: () => test.close(),
+      tamper: async (orgId, id, assignments) => {
+        const set = Object.entries(assignments).map(([column, value]) => `${column} = ${value}`).join(", ");
+        await test.sql(
+          `update ${test.table("queue.work_items")} set ${set} where org_id = '${orgId}' and id = '${id}' returning id`,
+        );
+      },
+    };
+  });
+}
