@@ -217,7 +217,9 @@ function rowsOf(result: unknown): Row[] {
 }
 
 function encodeInserts(inserts: readonly ItemInsert[]): string {
-  return JSON.stringify(inserts.map(({ item, start }) => ({
+  return JSON.stringify(inserts.map(({ item, start }, n) => ({
+    // Of two inserts of one key in one call the first one wins.
+    n,
     id: item.id,
     created_at: item.createdAt,
     updated_at: item.updatedAt,

@@ -97,7 +97,7 @@ function createItems(now: string): string {
   return `with input as materialized (
       select r.*, greatest(coalesce(r.not_before, ${now} + coalesce(r.delay_ms, 0) * interval '1 millisecond'), ${now})
         as available_at
-      from jsonb_to_recordset($2::text::jsonb) as r(id uuid, created_at timestamptz, updated_at timestamptz,
+      from jsonb_to_recordset($2::text::jsonb) as r(n int, id uuid, created_at timestamptz, updated_at timestamptz,
         created_by uuid, updated_by uuid, kind text, target_id uuid, idempotency_key text, payload jsonb, lane text,
         priority smallint, weight text, host_preference text, max_attempts integer, request_id uuid, traceparent text,
         delay_ms float8, not_before timestamptz)
@@ -107,7 +107,7 @@ function createItems(now: string): string {
       where not exists (select 1 from queue.work_items w where w.org_id = $1::uuid and w.id = i.id)
     ), keys as (
       insert into queue.work_keys (org_id, key, item_id, created_at)
-      select $1::uuid, f.idempotency_key, f.id, ${now} from fresh f order by f.idempotency_key
+      select $1::uuid, f.idempotency_key, f.id, ${now} from fresh f order by f.idempotency_key, f.n
       on conflict do nothing returning item_id
     ), inserted as (
       insert into queue.work_items (org_id, id, created_at, updated_at, created_by, updated_by, kind, target_id,
