@@ -6,6 +6,7 @@
 import type { RequestContext } from "../core/context.ts";
 import { describeError } from "../core/describe_error.ts";
 import type { ClaimedItem, WorkHandler } from "../work/types.ts";
+import { Deadlines } from "./deadlines.ts";
 import type { Health } from "./health.ts";
 import type { LeaseKeeper } from "./lease_keeper.ts";
 import { abortedVerdict, Run, runHandler, type Verdict } from "./run.ts";
@@ -46,6 +47,7 @@ export class Loop {
   readonly #changed = new Signal();
   readonly #stopClaiming = new AbortController();
   readonly #giveUp = new AbortController();
+  readonly #deadlines: Deadlines;
   /** The item that runs, or is about to run, with nothing beginning beside it. */
   #lone: ClaimedItem | null = null;
   #promoteAtMs = 0;
@@ -56,6 +58,7 @@ export class Loop {
     this.#keeper = parts.keeper;
     this.#health = parts.health;
     this.#rctx = parts.rctx;
+    this.#deadlines = new Deadlines(parts.options.clock);
     this.#handlers = new Map(parts.options.handlers.map((handler) => [handler.kind.name, handler]));
   }
 
@@ -87,6 +90,11 @@ export class Loop {
   /** Something may be claimable: claim without waiting for the poll. */
   wake(): void {
     this.#hint.fire();
+  }
+
+  /** Fires the deadlines of runs until `stop`. */
+  watchDeadlines(stop: AbortSignal): Promise<void> {
+    return this.#deadlines.run(stop);
   }
 
   /** Claims until `stopClaiming`. Never throws. */
@@ -249,11 +257,17 @@ export class Loop {
       kind: item.kind,
     });
     const startedMs = clock.monotonic();
+    const { timeoutMs } = handler.kind;
     const verdict = withSpan(run.claimed, () => runHandler(run, handler, clock));
+    const timeout = timeoutMs > 0 ? this.#deadlines.add(timeoutMs, () => timeOut(run, timeoutMs)) : null;
     // A deaf handler keeps its slot until it settles, but not its item: that is handed back after the grace.
-    const deaf = this.#deafVerdict(run, handler.kind.timeoutMs);
-    const outcome = await this.#settle(run, await Promise.race([verdict, deaf.promise]));
-    deaf.cancel();
+    const deaf = new Promise<Verdict>((resolve) => {
+      run.onAbort = () => {
+        this.#deadlines.add(ABORT_GRACE_MS, () => resolve(abortedVerdict(run.cause ?? "DRAINED", timeoutMs)));
+      };
+    });
+    const outcome = await this.#settle(run, await Promise.race([verdict, deaf]));
+    if (timeout !== null) this.#deadlines.remove(timeout);
     metrics.observe("laneway_run_duration_seconds", (clock.monotonic() - startedMs) / 1000, {
       kind: item.kind,
       outcome,
@@ -261,19 +275,6 @@ export class Loop {
     if (run.handlerSettled) return;
     this.#o.logger.warn("work.handler_deaf", { item: item.id, kind: item.kind, cause: run.cause ?? "none" });
     await verdict;
-  }
-
-  #deafVerdict(run: Run, timeoutMs: number): { promise: Promise<Verdict>; cancel(): void } {
-    const done = new AbortController();
-    const promise = (async (): Promise<Verdict> => {
-      await new Promise<void>((resolve) => {
-        if (run.signal.aborted) return resolve();
-        run.signal.addEventListener("abort", () => resolve(), { once: true, signal: done.signal });
-      });
-      await this.#o.clock.sleep(ABORT_GRACE_MS, done.signal);
-      return abortedVerdict(run.cause ?? "DRAINED", timeoutMs);
-    })();
-    return { promise, cancel: () => done.abort() };
   }
 
   async #settle(run: Run, verdict: Verdict): Promise<HandedBack> {
@@ -310,4 +311,8 @@ export class Loop {
       this.#o.logger.warn("work.not_handed_back", { item: claimed.item.id, error: describeError(error) });
     }
   }
+}
+
+function timeOut(run: Run, timeoutMs: number): void {
+  run.abort("TIMED_OUT", `the run timed out after ${timeoutMs} ms`);
 }

@@ -6,7 +6,7 @@
 import type { Clock } from "../core/clock.ts";
 import { FinalError, ValidationError } from "../core/errors.ts";
 import { parsePayload } from "../work/kinds.ts";
-import { type ClaimedItem, Deferral, type WorkHandler } from "../work/types.ts";
+import { type ClaimedItem, Deferral, type WorkHandler, type WorkRun } from "../work/types.ts";
 
 /** Why a run was told to stop. */
 export type AbortCause = "LEASE_LOST" | "TIMED_OUT" | "DRAINED";
@@ -35,7 +35,9 @@ export class RunAborted extends Error {
 export class Run {
   readonly claimed: ClaimedItem;
   readonly #clock: Clock;
-  readonly #controller = new AbortController();
+  /** Made when somebody asks for the signal: a short handler that never looks pays nothing. */
+  #controller: AbortController | null = null;
+  #reason: RunAborted | null = null;
   #cause: AbortCause | null = null;
   #abortedAtMs: number | null = null;
   #sentMonotonicMs: number;
@@ -46,6 +48,8 @@ export class Run {
   released = false;
   /** Whether the item is known to be finished under this very claim. */
   finishedElsewhere = false;
+  /** Called once, when the run is told to stop. */
+  onAbort: () => void = () => {};
 
   /** @param sentAt When the claim that made this run was sent. */
   constructor(claimed: ClaimedItem, clock: Clock, sentAt: { monotonicMs: number; wallMs: number }) {
@@ -56,6 +60,10 @@ export class Run {
   }
 
   get signal(): AbortSignal {
+    if (this.#controller === null) {
+      this.#controller = new AbortController();
+      if (this.#reason !== null) this.#controller.abort(this.#reason);
+    }
     return this.#controller.signal;
   }
 
@@ -89,7 +97,9 @@ export class Run {
     if (this.#cause !== null) return;
     this.#cause = cause;
     this.#abortedAtMs = this.#clock.monotonic();
-    this.#controller.abort(new RunAborted(cause, message));
+    this.#reason = new RunAborted(cause, message);
+    this.#controller?.abort(this.#reason);
+    this.onAbort();
   }
 }
 
@@ -100,16 +110,9 @@ export class Run {
 export async function runHandler(run: Run, handler: WorkHandler, clock: Clock): Promise<Verdict> {
   const { ctx, item } = run.claimed;
   const { timeoutMs } = handler.kind;
-  const settled = new AbortController();
-  if (timeoutMs > 0) void abortAfter(run, timeoutMs, clock, settled.signal);
   try {
     const payload = parsePayload(handler.kind, item.payload);
-    const result = await handler.handle(ctx, { ...item, payload }, {
-      signal: run.signal,
-      attempt: item.attempts,
-      fence: item.claims,
-      deadline: timeoutMs > 0 ? new Date(clock.now() + timeoutMs) : null,
-    });
+    const result = await handler.handle(ctx, { ...item, payload }, new RunView(run, timeoutMs, clock));
     if (run.cause !== null) return abortedVerdict(run.cause, timeoutMs);
     return verdictOf(result);
   } catch (error) {
@@ -119,7 +122,25 @@ export async function runHandler(run: Run, handler: WorkHandler, clock: Clock): 
     return { type: "fail", error: hopeless ? new FinalError(error.message, { cause: error }) : error };
   } finally {
     run.handlerSettled = true;
-    settled.abort();
+  }
+}
+
+/** What a handler sees of its run. */
+class RunView implements WorkRun {
+  readonly #run: Run;
+  readonly attempt: number;
+  readonly fence: number;
+  readonly deadline: Date | null;
+
+  constructor(run: Run, timeoutMs: number, clock: Clock) {
+    this.#run = run;
+    this.attempt = run.claimed.item.attempts;
+    this.fence = run.claimed.item.claims;
+    this.deadline = timeoutMs > 0 ? new Date(clock.now() + timeoutMs) : null;
+  }
+
+  get signal(): AbortSignal {
+    return this.#run.signal;
   }
 }
 
@@ -142,9 +163,4 @@ function verdictOf(result: unknown): Verdict {
     `Cannot use the handler's return value: return nothing to complete, or defer(delayMs, note?); got a ${typeof result}`,
   );
   return { type: "fail", error };
-}
-
-async function abortAfter(run: Run, timeoutMs: number, clock: Clock, settled: AbortSignal): Promise<void> {
-  await clock.sleep(timeoutMs, settled);
-  if (!settled.aborted) run.abort("TIMED_OUT", `the run timed out after ${timeoutMs} ms`);
 }

@@ -74,6 +74,7 @@ class WorkerRuntimeImpl implements WorkerRuntime {
       this.#sweeper.run(stop),
       publishLiveness(this.#o, stop),
       this.#health.watch(stop, this.#loop),
+      this.#loop.watchDeadlines(stop),
     ]);
     this.#o.logger.info("worker.started", {
       worker: this.#o.worker,
