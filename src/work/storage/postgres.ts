@@ -92,12 +92,8 @@ export class PostgresWorkStorage implements WorkStorage {
     return this.#settleEncoded(settlements.map(encodeSettlement));
   }
 
-  async extendLeases(refs: readonly ClaimRef[], leaseMs: number): Promise<WriteOutcome[]> {
-    if (refs.length === 0) return [];
-    const batch = refs.map((ref, n) => ({ n, org_id: ref.orgId, id: ref.id, token: ref.token }));
-    const rows = await this.#db.system(this.#sql.extendLeases, [JSON.stringify(batch), leaseMs]);
-    const written = new Set(rows.map((row) => Number(row.n)));
-    return refs.map((_, n) => written.has(n) ? "WRITTEN" : "REFUSED");
+  extendLeases(refs: readonly ClaimRef[], leaseMs: number): Promise<WriteOutcome[]> {
+    return this.#writeHeld(refs.map(encodeRef), (batch) => this.#db.system(this.#sql.extendLeases, [batch, leaseMs]));
   }
 
   async readClaims(refs: readonly { orgId: string; id: string }[]): Promise<ClaimState[]> {
@@ -182,10 +178,25 @@ export class PostgresWorkStorage implements WorkStorage {
     return (await this.#db.system(this.#sql.takeSweepStep, [step, intervalMs])).length === 1;
   }
 
-  async #settleEncoded(batch: readonly Record<string, unknown>[]): Promise<WriteOutcome[]> {
-    if (batch.length === 0) return [];
-    const rows = await this.#db.system(this.#sql.settle, [JSON.stringify(batch)]);
-    return outcomesInOrder(rows, batch.length);
+  #settleEncoded(batch: readonly Encoded[]): Promise<WriteOutcome[]> {
+    return this.#writeHeld(batch, (text) => this.#db.system(this.#sql.settle, [text]));
+  }
+
+  /**
+   * Runs a guarded batch. Rows that are held but were written by somebody else in the moment between the statement's
+   * snapshot and its lock (a renewal of the same claim) are run again.
+   */
+  async #writeHeld(batch: readonly Encoded[], run: (text: string) => Promise<Row[]>): Promise<WriteOutcome[]> {
+    const outcomes = new Map<number, WriteOutcome>();
+    let left = batch;
+    for (let tries = 0; left.length > 0; tries++) {
+      invariant(tries < MAX_HELD_TRIES, `a row stayed held but unwritten after ${MAX_HELD_TRIES} tries`);
+      const rows = await run(JSON.stringify(left));
+      invariant(rows.length === left.length, "every row of a batch has an outcome");
+      for (const row of rows) if (row.outcome !== "HELD") outcomes.set(Number(row.n), row.outcome as WriteOutcome);
+      left = left.filter(({ n }) => !outcomes.has(n));
+    }
+    return batch.map(({ n }) => outcomes.get(n) ?? "REFUSED");
   }
 
   /** Two inserts of one id racing under different keys: the loser's statement was rolled back whole, and now sees why. */
@@ -241,11 +252,17 @@ function encodeInserts(inserts: readonly ItemInsert[]): string {
   })));
 }
 
-function encodeRef(ref: ClaimRef, n: number): Record<string, unknown> {
+/** One row of a guarded batch, under its place in the batch. */
+type Encoded = Readonly<Record<string, unknown>> & { readonly n: number };
+
+// Each try can only be beaten by another renewal of the very same claim.
+const MAX_HELD_TRIES = 20;
+
+function encodeRef(ref: ClaimRef, n: number): Encoded {
   return { n, org_id: ref.orgId, id: ref.id, token: ref.token, delay_ms: 0, refund: 0 };
 }
 
-function encodeSettlement(settlement: Settlement, n: number): Record<string, unknown> {
+function encodeSettlement(settlement: Settlement, n: number): Encoded {
   const base = encodeRef(settlement, n);
   switch (settlement.to) {
     case "done":
@@ -259,12 +276,6 @@ function encodeSettlement(settlement: Settlement, n: number): Record<string, unk
       return { ...base, to_status: "queued", delay_ms: delayMs, note, ran, refund: 1 };
     }
   }
-}
-
-function outcomesInOrder(rows: readonly Row[], count: number): WriteOutcome[] {
-  const outcomes = new Map(rows.map((row) => [Number(row.n), row.outcome as WriteOutcome]));
-  invariant(outcomes.size === count, "every settlement has an outcome");
-  return Array.from({ length: count }, (_, n) => outcomes.get(n) ?? "REFUSED");
 }
 
 function toOwned(row: Row): OwnedItem {

@@ -5,6 +5,12 @@
  * Batches travel as one JSON text parameter, cast through text (`$1::text::jsonb`) so that the driver does not encode it
  * a second time. Every batch locks its rows in key order, so two of them can never wait for each other in a circle.
  *
+ * Rows that were found and locked are written by their place (`ctid`): a join on the key is planned from statistics, and
+ * a queue's are always wrong (taken when nothing was claimed, or before the table filled), which made it scan the whole
+ * table or all claims for each row: 4,700 items a second against 12,000. Where another write came between the
+ * statement's snapshot and its lock, the place is not found; `settle` and `extendLeases` then say `HELD` and are run
+ * again for that row, the others leave it to the next pass.
+ *
  * @module
  */
 
@@ -126,7 +132,7 @@ function createItems(now: string): string {
 
 /** The claim's index serves one kind by equality in claim order: nothing is sorted and nothing else is read. */
 function dueOfOneKind(now: string): string {
-  return `select w.org_id, w.id from queue.work_items w
+  return `select w.ctid as place from queue.work_items w
       where w.status = 'queued' and w.ready and w.lane = $1 and w.kind = $2 and w.available_at <= ${now}
       order by w.priority, w.available_at, w.id limit $3::int
       for update skip locked`;
@@ -138,7 +144,7 @@ function dueOfOneKind(now: string): string {
  * past the limit so that rows other claimers hold at this moment do not make the claim come back short.
  */
 function dueOfKinds(now: string): string {
-  return `select w.org_id, w.id from (
+  return `select w.ctid as place from (
         select h.org_id, h.id, h.priority, h.available_at
         from unnest($2::text[]) as k(kind) cross join lateral (
           select q.org_id, q.id, q.priority, q.available_at from queue.work_items q
@@ -157,30 +163,34 @@ function claim(now: string, due: string): string {
       update queue.work_items w set status = 'claimed', claimed_by = $4, claim_token = $5::uuid,
         lease_expires_at = ${now} + $6::float8 * interval '1 millisecond', attempts = w.attempts + 1,
         claims = w.claims + 1, updated_at = ${now}, updated_by = ${EMPTY}
-      from due where w.org_id = due.org_id and w.id = due.id
+      from due where w.ctid = due.place and w.status = 'queued'
       returning ${ITEM_COLUMNS}
     )
     select * from claimed order by priority, available_at, id`;
 }
 
-// The fence of every write after the claim, repeated where a row is locked and where it is written.
-function guard(now: string): string {
-  return `w.org_id = r.org_id and w.id = r.id and w.claim_token = r.token and w.status = 'claimed'
-        and w.lease_expires_at > ${now}`;
+/**
+ * The fence of every write after a claim: org, id, token, and a lease that has not passed. Only claimed rows have a lease
+ * (the table checks it), so the status is not asked for: naming it would let the planner take the index of claimed rows,
+ * which its statistics call empty, in place of the primary key. Locked in key order.
+ */
+function held(now: string): string {
+  return `select r.*, h.place from (select * from r order by org_id, id) r cross join lateral (
+        select w.ctid as place from queue.work_items w
+        where w.org_id = r.org_id and w.id = r.id and w.claim_token = r.token and w.lease_expires_at > ${now}
+        for update
+      ) h`;
 }
 
 /**
- * Complete, dead-letter, retry and hand back in one statement. What was not written is looked at once more in the same
+ * Complete, dead-letter, retry and hand back in one statement. What was not held is looked at once more in the same
  * statement: a row finished in just this way under just this token is a repeat whose first answer was lost.
  */
 function settle(now: string): string {
   return `with r as materialized (
       select * from jsonb_to_recordset($1::text::jsonb) as r(n int, org_id uuid, id uuid, token uuid, to_status text,
         delay_ms float8, refund int, error text, note text, audit_id uuid, ran boolean)
-    ), held as materialized (
-      select r.n, w.org_id, w.id from queue.work_items w join r on ${guard(now)}
-      order by w.org_id, w.id for update of w
-    ), written as (
+    ), held as materialized (${held(now)}), written as (
       update queue.work_items w set
         status = r.to_status,
         ready = r.to_status = 'queued' and r.delay_ms <= 0,
@@ -196,38 +206,37 @@ function settle(now: string): string {
         audit_id = r.audit_id,
         updated_at = ${now},
         updated_by = ${EMPTY}
-      from held join r on r.n = held.n
-      where w.org_id = held.org_id and w.id = held.id and ${guard(now)}
+      from held r where w.ctid = r.place and w.claim_token = r.token and w.lease_expires_at > ${now}
       returning r.n
     )
-    select r.n, case when written.n is not null then 'WRITTEN'
-      when w.status = r.to_status and w.claim_token = r.token and w.status in ('done', 'failed') then 'ALREADY'
+    select r.n, case when written.n is not null then 'WRITTEN' when held.n is not null then 'HELD'
+      when (select w.status = r.to_status and w.claim_token = r.token and w.status in ('done', 'failed')
+        from queue.work_items w where w.org_id = r.org_id and w.id = r.id) then 'ALREADY'
       else 'REFUSED' end as outcome
-    from r left join written on written.n = r.n
-    left join queue.work_items w on written.n is null and w.org_id = r.org_id and w.id = r.id`;
+    from r left join held on held.n = r.n left join written on written.n = r.n`;
 }
 
 function extendLeases(now: string): string {
   return `with r as materialized (
       select * from jsonb_to_recordset($1::text::jsonb) as r(n int, org_id uuid, id uuid, token uuid)
-    ), held as materialized (
-      select r.n, w.org_id, w.id from queue.work_items w join r on ${guard(now)}
-      order by w.org_id, w.id for update of w
+    ), held as materialized (${held(now)}), written as (
+      update queue.work_items w set lease_expires_at = ${now} + $2::float8 * interval '1 millisecond',
+        updated_at = ${now}, updated_by = ${EMPTY}
+      from held r where w.ctid = r.place and w.claim_token = r.token and w.lease_expires_at > ${now}
+      returning r.n
     )
-    update queue.work_items w set lease_expires_at = ${now} + $2::float8 * interval '1 millisecond',
-      updated_at = ${now}, updated_by = ${EMPTY}
-    from held join r on r.n = held.n
-    where w.org_id = held.org_id and w.id = held.id and ${guard(now)}
-    returning r.n`;
+    select r.n, case when written.n is not null then 'WRITTEN' when held.n is not null then 'HELD' else 'REFUSED' end
+      as outcome
+    from r left join held on held.n = r.n left join written on written.n = r.n`;
 }
 
 /** Bounded; skips what another worker promotes at this moment. The next due time is read before the move. */
 function promote(now: string): string {
   return `with due as materialized (
-      select org_id, id from queue.work_items where status = 'queued' and not ready and available_at <= ${now}
+      select ctid as place from queue.work_items where status = 'queued' and not ready and available_at <= ${now}
       order by available_at limit $1::int for update skip locked
     ), moved as (
-      update queue.work_items w set ready = true from due where w.org_id = due.org_id and w.id = due.id returning 1
+      update queue.work_items w set ready = true from due where w.ctid = due.place and w.status = 'queued' returning 1
     )
     select (select count(*) from moved)::int as promoted,
       (select extract(epoch from min(available_at) - ${now}) * 1000 from queue.work_items
@@ -242,7 +251,7 @@ function requeueStale(now: string): string {
   const ceiling =
     `greatest(least($4::float8, $3::float8 * power(2::float8, least(greatest(w.attempts - 1, 0), 40))), $5::float8)`;
   return `with stale as materialized (
-      select w.org_id, w.id, w.attempts >= w.max_attempts as exhausted,
+      select w.ctid as place, w.claim_token, w.attempts >= w.max_attempts as exhausted,
         case when w.attempts >= w.max_attempts or w.expiries = 0 then 0
           else round($5::float8 + (${ceiling} - $5::float8) * random()) end as delay_ms
       from queue.work_items w
@@ -259,7 +268,7 @@ function requeueStale(now: string): string {
         last_error = 'the lease of attempt ' || w.attempts || ' expired',
         claimed_by = null, claim_token = null, lease_expires_at = null,
         expiries = w.expiries + 1, updated_at = ${now}, updated_by = ${EMPTY}
-      from stale s where w.org_id = s.org_id and w.id = s.id
+      from stale s where w.ctid = s.place and w.claim_token = s.claim_token
       returning s.exhausted
     )
     select count(*) filter (where not exhausted)::int as requeued,
@@ -268,14 +277,14 @@ function requeueStale(now: string): string {
 
 function failStaleOf(now: string): string {
   return `with stale as materialized (
-      select w.org_id, w.id from queue.work_items w
+      select w.ctid as place, w.claim_token from queue.work_items w
       where w.status = 'claimed' and w.lease_expires_at <= ${now}
         and w.org_id in (select value::uuid from jsonb_array_elements_text($1::text::jsonb))
       order by w.lease_expires_at limit $3::int for update skip locked
     ), moved as (
       update queue.work_items w set status = 'failed', claimed_by = null, claim_token = null, lease_expires_at = null,
         last_error = $2, updated_at = ${now}, updated_by = ${EMPTY}
-      from stale s where w.org_id = s.org_id and w.id = s.id returning 1
+      from stale s where w.ctid = s.place and w.claim_token = s.claim_token returning 1
     )
     select count(*)::int as failed from moved`;
 }
@@ -283,13 +292,13 @@ function failStaleOf(now: string): string {
 /** By age of the last write, oldest first; a row that still waits for its audit entry is spared. */
 function purgeItems(now: string): string {
   const old = (status: string) =>
-    `(select org_id, id from queue.work_items
+    `(select ctid as place from queue.work_items
       where status = '${status}' and updated_at <= ${now} - $1::float8 * interval '1 millisecond' and audit_id is null
       order by updated_at limit $2::int for update skip locked)`;
   return `with done as materialized ${old("done")}, failed as materialized ${old("failed")}, gone as (
       delete from queue.work_items w
       using (select * from (select * from done union all select * from failed) both_of limit $2::int) old
-      where w.org_id = old.org_id and w.id = old.id returning 1
+      where w.ctid = old.place and w.status in ('done', 'failed') and w.audit_id is null returning 1
     )
     select count(*)::int as purged from gone`;
 }
@@ -297,12 +306,12 @@ function purgeItems(now: string): string {
 /** A key stays while its item does, whatever its age. */
 function purgeKeys(now: string): string {
   return `with old as materialized (
-      select k.org_id, k.key from queue.work_keys k
+      select k.ctid as place from queue.work_keys k
       where k.created_at <= ${now} - $1::float8 * interval '1 millisecond'
         and not exists (select 1 from queue.work_items w where w.org_id = k.org_id and w.id = k.item_id)
       order by k.created_at limit $2::int for update skip locked
     ), gone as (
-      delete from queue.work_keys k using old where k.org_id = old.org_id and k.key = old.key returning 1
+      delete from queue.work_keys k using old where k.ctid = old.place returning 1
     )
     select count(*)::int as purged from gone`;
 }
