@@ -8,6 +8,7 @@ import { FakeClock, settlePromises } from "../core/fake_clock.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import { SqliteDatabase } from "../db/sqlite.ts";
+import { migrateSqliteUp } from "../db/sqlite_migrator.ts";
 import { MemoryTopics } from "../infra/memory_topics.ts";
 import type { TopicPayloads } from "../infra/topics.ts";
 import { CHAINS } from "../migrations.ts";
@@ -54,9 +55,7 @@ function test(name: string, run: (world: World) => Promise<void>): void {
     const clock = new FakeClock();
     const db = new SqliteDatabase(":memory:", { clock });
     try {
-      for (const chain of CHAINS) {
-        for (const { up } of chain.sqlite) await db.write((session) => session.script(up));
-      }
+      await migrateSqliteUp(db, CHAINS);
       await run(build(db, clock));
     } finally {
       db.close();

@@ -1,0 +1,99 @@
+import assert from "node:assert/strict";
+import { createAuditManager } from "../../src/audit/manager.ts";
+import { PostgresAuditStorage } from "../../src/audit/storage/postgres.ts";
+import type { NewEvent } from "../../src/audit/types.ts";
+import { UnavailableError } from "../../src/core/errors.ts";
+import { newId } from "../../src/core/ids.ts";
+import { MemoryTopics } from "../../src/infra/memory_topics.ts";
+import { CHAINS } from "../../src/migrations.ts";
+import { createOutboxRelay } from "../../src/outbox/relay.ts";
+import { encodeOutboxRows, newOutboxRow, outboxInsertCte } from "../../src/outbox/rows.ts";
+import { PostgresOutboxStorage } from "../../src/outbox/storage/postgres.ts";
+import { createTenancyManager } from "../../src/tenancy/manager.ts";
+import { PostgresTenancyStorage } from "../../src/tenancy/storage/postgres.ts";
+import { createTestDatabase, type TestDatabase } from "../support/postgres.ts";
+
+async function withDatabase(run: (db: TestDatabase) => Promise<void>): Promise<void> {
+  const db = await createTestDatabase(CHAINS);
+  try {
+    await run(db);
+  } finally {
+    await db.drop();
+  }
+}
+
+Deno.test("three relays at once on Postgres leave one event a row, no gap and nothing pending", async () => {
+  await withDatabase(async (db) => {
+    const { core, activity } = db.databases;
+    const tenancy = createTenancyManager(new PostgresTenancyStorage(core));
+    const rctx = tenancy.requestContext({ type: "SERVICE", version: "test@0" });
+    const ctx = await tenancy.serviceContext(rctx, (await tenancy.createOrg(rctx, { name: "Łódź" })).id);
+    const rows = Array.from({ length: 40 }, () => newOutboxRow(ctx, "shipments.shipment.created", { id: newId() }));
+    await core.tenant(ctx.orgId, `with ${outboxInsertCte(1)} select 1`, [encodeOutboxRows(rows)]);
+    const storage = new PostgresOutboxStorage(core);
+    const audit = createAuditManager(new PostgresAuditStorage(activity));
+    const relay = () =>
+      createOutboxRelay({
+        storage,
+        audit,
+        sink: () => assert.fail("no row is work"),
+        topics: new MemoryTopics(),
+        keyRetentionMs: 604_800_000,
+        retentionMs: 0,
+      });
+    await Promise.all([relay().relayPending(rctx, 100), relay().relay(rows), relay().relayPending(rctx, 100)]);
+    const events = await audit.readEvents(ctx, { afterSeq: 0, limit: 1_000 });
+    assert.deepEqual(events.map((event) => event.seq), Array.from({ length: 40 }, (_, i) => i + 1));
+    assert.deepEqual(new Set(events.map((event) => event.id)), new Set(rows.map((row) => row.id)));
+    assert.equal((await storage.readLag()).pending, 0);
+  });
+});
+
+Deno.test("events appended while connections are cut, each until it is there, have one seq each and no gap", async () => {
+  await withDatabase(async (db) => {
+    const storage = new PostgresAuditStorage(db.databases.activity);
+    const orgId = newId();
+    let running = true;
+    let killed = 0;
+    const killing = (async () => {
+      while (running) killed += await db.killBackends("usename = 'laneway_test_runtime'");
+    })();
+    let cut = 0;
+    const appendUntilThere = async (event: NewEvent): Promise<number> => {
+      for (let tries = 0; tries < 200; tries++) {
+        try {
+          return (await storage.appendEvent(event)).seq;
+        } catch (error) {
+          if (!(error instanceof UnavailableError)) throw error;
+          cut++;
+        }
+      }
+      throw new Error("200 tries were not enough");
+    };
+    const events: NewEvent[] = Array.from({ length: 60 }, () => ({
+      id: newId(),
+      orgId,
+      kind: "a.b.c",
+      actorId: newId(),
+      requestId: null,
+      payload: {},
+    }));
+    const seqs: number[] = [];
+    const appender = async () => {
+      for (let event = events.pop(); event !== undefined; event = events.pop()) {
+        seqs.push(await appendUntilThere(event));
+      }
+    };
+    try {
+      await Promise.all([appender(), appender(), appender()]);
+    } finally {
+      running = false;
+      await killing;
+    }
+    const expected = Array.from({ length: 60 }, (_, i) => i + 1);
+    assert.deepEqual(seqs.sort((a, b) => a - b), expected);
+    assert.deepEqual((await storage.readEvents(orgId, 0, 1_000)).map((event) => event.seq), expected);
+    assert.ok(killed > 0, "no connection was cut, so nothing was shown");
+    console.log(`${killed} connections were cut, ${cut} appends had to be repeated`);
+  });
+});
