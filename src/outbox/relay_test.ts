@@ -241,6 +241,14 @@ test("relayPending() looks past more rows left behind than a page holds", async 
   assert.ok(world.items.rows.has(known.id));
 });
 
+test("relayPending() looks past ten thousand rows and no more: a pass is bounded", async (world) => {
+  const orgId = newId();
+  await world.seed(Array.from({ length: 10_200 }, () => row("work.not_yet_known", { orgId })));
+  await world.clock.tick(1);
+  await world.seed([workRow()]);
+  assert.deepEqual(await world.relay().relayPending(RCTX, 500), { ...NOTHING, unknownKind: 10_000 });
+});
+
 test("relayPending() does not let one row's failure stop the others, nor be tried twice in a pass", async (world) => {
   const rows = [workRow(), workRow(), eventRow(), eventRow(), workRow()];
   await world.seed(rows);
