@@ -70,17 +70,13 @@ Deno.test("events appended while connections are cut, each until it is there, ha
       }
       throw new Error("200 tries were not enough");
     };
-    const events: NewEvent[] = Array.from({ length: 60 }, () => ({
-      id: newId(),
-      orgId,
-      kind: "a.b.c",
-      actorId: newId(),
-      requestId: null,
-      payload: {},
-    }));
     const seqs: number[] = [];
+    let started = 0;
+    // Goes on until enough was cut to show something; the bound is far beyond what that takes.
     const appender = async () => {
-      for (let event = events.pop(); event !== undefined; event = events.pop()) {
+      while ((started < 60 || killed < 20) && started < 5_000) {
+        started++;
+        const event = { id: newId(), orgId, kind: "a.b.c", actorId: newId(), requestId: null, payload: {} };
         seqs.push(await appendUntilThere(event));
       }
     };
@@ -90,10 +86,12 @@ Deno.test("events appended while connections are cut, each until it is there, ha
       running = false;
       await killing;
     }
-    const expected = Array.from({ length: 60 }, (_, i) => i + 1);
+    const expected = Array.from({ length: started }, (_, i) => i + 1);
     assert.deepEqual(seqs.sort((a, b) => a - b), expected);
-    assert.deepEqual((await storage.readEvents(orgId, 0, 1_000)).map((event) => event.seq), expected);
-    assert.ok(killed > 0, "no connection was cut, so nothing was shown");
-    console.log(`${killed} connections were cut, ${cut} appends had to be repeated`);
+    // By a connection of its own: those of the pool may have been cut last.
+    const rows = await db.adminSql("select seq from activity.events where org_id = $1::uuid order by seq", [orgId]);
+    assert.deepEqual(rows.map((row) => Number(row.seq)), expected);
+    assert.ok(killed >= 20, `${killed} connections were cut, which shows little`);
+    console.log(`${started} events, ${killed} connections cut, ${cut} appends repeated`);
   });
 });
