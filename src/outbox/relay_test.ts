@@ -8,6 +8,7 @@ import { FakeClock, settlePromises } from "../core/fake_clock.ts";
 import { newId } from "../core/ids.ts";
 import type { Logger } from "../core/log.ts";
 import { SqliteDatabase } from "../db/sqlite.ts";
+import { migrateSqliteUp } from "../db/sqlite_migrator.ts";
 import { MemoryTopics } from "../infra/memory_topics.ts";
 import type { TopicPayloads } from "../infra/topics.ts";
 import { CHAINS } from "../migrations.ts";
@@ -54,9 +55,7 @@ function test(name: string, run: (world: World) => Promise<void>): void {
     const clock = new FakeClock();
     const db = new SqliteDatabase(":memory:", { clock });
     try {
-      for (const chain of CHAINS) {
-        for (const { up } of chain.sqlite) await db.write((session) => session.script(up));
-      }
+      await migrateSqliteUp(db, CHAINS);
       await run(build(db, clock));
     } finally {
       db.close();
@@ -240,6 +239,14 @@ test("relayPending() looks past more rows left behind than a page holds", async 
   await world.seed([known]);
   assert.deepEqual(await world.relay().relayPending(RCTX, 500), { ...NOTHING, relayed: 1, unknownKind: 1_100 });
   assert.ok(world.items.rows.has(known.id));
+});
+
+test("relayPending() looks past ten thousand rows and no more: a pass is bounded", async (world) => {
+  const orgId = newId();
+  await world.seed(Array.from({ length: 10_200 }, () => row("work.not_yet_known", { orgId })));
+  await world.clock.tick(1);
+  await world.seed([workRow()]);
+  assert.deepEqual(await world.relay().relayPending(RCTX, 500), { ...NOTHING, unknownKind: 10_000 });
 });
 
 test("relayPending() does not let one row's failure stop the others, nor be tried twice in a pass", async (world) => {

@@ -12,7 +12,7 @@ export const WORK_PREFIX = "work.";
 /** The largest payload of a row, bytes of encoded JSON: as large as an item's may be by default. */
 export const MAX_OUTBOX_BYTES = 262_144;
 
-const WORK_KIND = /^work\.[a-z][a-z0-9_]{0,99}$/;
+const WORK_KIND = /^work\.[a-z][a-z0-9_]{0,62}$/;
 const ENTITY_KIND = /^[a-z][a-z0-9_]{0,62}\.[a-z][a-z0-9_]{0,62}\.[a-z][a-z0-9_]{0,62}$/;
 
 /** Whether a row becomes a work item. */

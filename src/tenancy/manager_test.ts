@@ -4,6 +4,7 @@ import type { AppContext, OpContext } from "../core/context.ts";
 import { NotFoundError, UnavailableError, ValidationError } from "../core/errors.ts";
 import { EMPTY_UUID, newId } from "../core/ids.ts";
 import { SqliteDatabase } from "../db/sqlite.ts";
+import { migrateSqliteUp } from "../db/sqlite_migrator.ts";
 import { CHAINS } from "../migrations.ts";
 import { createTenancyManager } from "./manager.ts";
 import { SqliteTenancyStorage } from "./storage/sqlite.ts";
@@ -18,9 +19,7 @@ function test(name: string, run: (m: TenancyManager, storage: TenancyStorage) =>
     const clock = new FakeClock();
     const db = new SqliteDatabase(":memory:", { clock });
     try {
-      for (const chain of CHAINS) {
-        for (const { up } of chain.sqlite) await db.write((session) => session.script(up));
-      }
+      await migrateSqliteUp(db, CHAINS);
       const storage = new SqliteTenancyStorage(db);
       await run(createTenancyManager(storage, { clock }), storage);
     } finally {

@@ -1,6 +1,7 @@
 import { SqliteAuditStorage } from "../../src/audit/storage/sqlite.ts";
 import { FakeClock } from "../../src/core/fake_clock.ts";
 import { SqliteDatabase } from "../../src/db/sqlite.ts";
+import { migrateSqliteUp } from "../../src/db/sqlite_migrator.ts";
 import { CHAINS } from "../../src/migrations.ts";
 import { insertOutboxRows } from "../../src/outbox/rows.ts";
 import { SqliteOutboxStorage } from "../../src/outbox/storage/sqlite.ts";
@@ -18,9 +19,7 @@ async function open(kind: ":memory:" | "file"): Promise<OpenStore> {
   const clock = new FakeClock();
   const folder = kind === "file" ? await Deno.makeTempDir({ prefix: "laneway-" }) : null;
   const db = new SqliteDatabase(folder === null ? ":memory:" : `${folder}/store.db`, { clock, synchronous: "NORMAL" });
-  for (const chain of CHAINS) {
-    for (const migration of chain.sqlite) await db.write((session) => session.script(migration.up));
-  }
+  await migrateSqliteUp(db, CHAINS);
   return {
     db,
     advance: (ms) => clock.tick(ms),
