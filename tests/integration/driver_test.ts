@@ -217,6 +217,36 @@ Deno.test("a black hole costs each call its deadline, and the pool recovers when
   }
 });
 
+for (const how of ["its deadline passes", "the connection is cut"] as const) {
+  Deno.test(`a write that landed but whose answer was lost is reported as unknown when ${how}`, async () => {
+    const db = await createTestDatabase([EXAMPLE_CHAIN]);
+    const proxy = new TcpProxy(Number(new URL(db.url("admin")).port));
+    const runtime = new Pool(proxy.through(db.url("runtime")), { max: 1 });
+    const system = new Pool(proxy.through(db.url("system")), { max: 1 });
+    try {
+      const write = (pool: Pool, deadlineMs?: number) => {
+        const params = [ORG, crypto.randomUUID(), "x"];
+        const written = pool === runtime
+          ? pool.unit(ORG, { sql: INSERT_UNIT, params }, { deadlineMs })
+          : pool.run(INSERT, params, { deadlineMs });
+        return written.then(() => null, (error) => error);
+      };
+      // Once in peace, so that the statements are prepared and leave in one piece.
+      assert.deepEqual(await Promise.all([write(runtime), write(system)]), [null, null]);
+      proxy.blackHole({ answersOnly: true });
+      const deadlineMs = how === "its deadline passes" ? 300 : 8_000;
+      const lost = Promise.all([write(runtime, deadlineMs), write(system, deadlineMs)]);
+      await waitFor("both writes to land", async () => (await db.adminSql("select from example.notes")).length === 4);
+      if (how === "the connection is cut") proxy.cut();
+      for (const error of await lost) assert.equal(error?.outcome, "unknown", String(error));
+    } finally {
+      await Promise.all([runtime.close(), system.close()]);
+      await proxy.close();
+      await db.drop();
+    }
+  });
+}
+
 Deno.test("close() is bounded while the database is a black hole", async () => {
   const db = await createTestDatabase([EXAMPLE_CHAIN]);
   const proxy = new TcpProxy(Number(new URL(db.url("admin")).port));

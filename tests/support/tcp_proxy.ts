@@ -13,6 +13,7 @@ export class TcpProxy {
   readonly #pumps = new Set<Promise<void>>();
   readonly #loop: Promise<void>;
   #gate: PromiseWithResolvers<void> | undefined;
+  #answersOnly = false;
 
   /** Listens on a free port and forwards to `port` on loopback. */
   constructor(port: number) {
@@ -34,9 +35,15 @@ export class TcpProxy {
     return changed.href;
   }
 
-  /** Stops forwarding; new connections are taken in and starve too. */
-  blackHole(): void {
+  /** Stops forwarding; new connections are taken in and starve too. With `answersOnly`, requests still get through. */
+  blackHole(options: { answersOnly?: boolean } = {}): void {
     this.#gate ??= Promise.withResolvers<void>();
+    this.#answersOnly = options.answersOnly ?? false;
+  }
+
+  /** Cuts every open connection. */
+  cut(): void {
+    for (const connection of this.#connections) hangUp(connection);
   }
 
   /** Forwards again, what was held up first. */
@@ -53,7 +60,7 @@ export class TcpProxy {
   /** Cuts everything and stops listening. */
   async close(): Promise<void> {
     this.#listener.close();
-    for (const connection of this.#connections) hangUp(connection);
+    this.cut();
     this.resume();
     await this.#loop;
     await Promise.all(this.#pumps);
@@ -79,7 +86,7 @@ export class TcpProxy {
       await this.#gate?.promise;
       server = await Deno.connect(this.#target);
       this.#connections.add(server);
-      await Promise.race([this.#pump(client, server), this.#pump(server, client)]);
+      await Promise.race([this.#pump(client, server, "request"), this.#pump(server, client, "answer")]);
     } finally {
       for (const connection of [client, server]) {
         if (connection === undefined) continue;
@@ -89,11 +96,11 @@ export class TcpProxy {
     }
   }
 
-  async #pump(from: Deno.TcpConn, to: Deno.TcpConn): Promise<void> {
+  async #pump(from: Deno.TcpConn, to: Deno.TcpConn, carries: "request" | "answer"): Promise<void> {
     const buffer = new Uint8Array(65_536);
     for (;;) {
       const length = await from.read(buffer);
-      await this.#gate?.promise;
+      if (carries === "answer" || !this.#answersOnly) await this.#gate?.promise;
       if (length === null) return;
       for (let sent = 0; sent < length;) sent += await to.write(buffer.subarray(sent, length));
     }
