@@ -61,6 +61,9 @@ const TYPES = {
 
 const CANCEL_MS = 1_000;
 
+// The driver takes a statement without parameters for a script unless told otherwise.
+const PREPARED: postgres.UnsafeQueryOptions & { simple: boolean } = { prepare: true, simple: false };
+
 /** An open connection to one server process. */
 export class PostgresClient {
   readonly openedAtMs = performance.now();
@@ -133,7 +136,7 @@ export class PostgresClient {
     const queries = steps.map((step) => {
       const query = step.params === undefined
         ? this.#sql.unsafe(step.sql)
-        : this.#sql.unsafe(step.sql, [...step.params], { prepare: true });
+        : this.#sql.unsafe(step.sql, [...step.params], PREPARED);
       return (query as unknown as DriverQuery).execute();
     });
     if (this.#gone) this.destroy();
