@@ -86,6 +86,8 @@ export class PostgresClient {
       prepare: options.prepare ?? true,
       onnotice: () => {},
       onnotify: options.onNotify,
+      // Under TLS the driver takes our listeners off the socket; this it calls in either case.
+      onclose: () => this.#cut(),
       types: TYPES,
       connection: { application_name: options.applicationName ?? "laneway" },
       socket: (target: SocketTarget) => this.#connect(target, timeoutMs),
