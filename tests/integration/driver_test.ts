@@ -369,6 +369,54 @@ Deno.test("errors of the server come out as ours, naming the fix and no password
   await db.drop();
 });
 
+Deno.test("parameters and rows keep their values, JSON and microseconds included", async () => {
+  const db = await createTestDatabase([EXAMPLE_CHAIN]);
+  try {
+    const json = '{"text":"größe \\"1\\" 🚚","list":[1,null,true],"deep":{"n":1.5}}';
+    const [row] = await db.databases.core.system(
+      `select $1::jsonb as object, $2::jsonb as text, $3::jsonb as nothing, $4::jsonb is null as absent,
+         $5::timestamptz::text as time, $6::boolean as yes, $7::int as int, $8::bigint as big, $9::uuid[] as ids,
+         (select jsonb_agg(r) from jsonb_to_recordset($1::jsonb -> 'rows') as r(id int)) as rows`,
+      [
+        ...[json.replace("}}", '},"rows":[{"id":1},{"id":2}]}'), '"a string"', "null", null],
+        ...["2026-01-02T03:04:05.123456Z", true, 7, "9007199254740993", `{${ORG}}`],
+      ],
+    );
+    assert.deepEqual(row, {
+      object: { ...JSON.parse(json), rows: [{ id: 1 }, { id: 2 }] },
+      text: "a string",
+      nothing: null,
+      absent: true,
+      time: "2026-01-02 03:04:05.123456+00",
+      yes: true,
+      int: 7,
+      big: "9007199254740993",
+      ids: `{${ORG}}`,
+      rows: [{ id: 1 }, { id: 2 }],
+    });
+  } finally {
+    await db.drop();
+  }
+});
+
+Deno.test("behind a transaction-mode pooler no statement is prepared by name", async () => {
+  const db = await createTestDatabase([EXAMPLE_CHAIN]);
+  try {
+    for (const pooler of ["transaction", "none"] as const) {
+      const pool = new Pool(db.url("runtime"), { max: 1, pooler });
+      const rows = await pool.unit(ORG, { sql: INSERT_UNIT, params: [ORG, crypto.randomUUID(), "x"] });
+      assert.equal(rows.length, 1);
+      const [prepared] = await pool.run("select count(*)::int as n from pg_prepared_statements where from_sql = $1", [
+        false,
+      ]);
+      assert.equal(prepared?.n === 0, pooler === "transaction", `${pooler}: ${prepared?.n}`);
+      await pool.close();
+    }
+  } finally {
+    await db.drop();
+  }
+});
+
 Deno.test("a worker may start before its database", async () => {
   const server = await startPrivateServer();
   const owner = await PostgresClient.open(server.url());
