@@ -59,6 +59,11 @@ const TYPES = {
   },
 } as const;
 
+const CANCEL_MS = 1_000;
+
+// The driver takes a statement without parameters for a script unless told otherwise.
+const PREPARED: postgres.UnsafeQueryOptions & { simple: boolean } = { prepare: true, simple: false };
+
 /** An open connection to one server process. */
 export class PostgresClient {
   readonly openedAtMs = performance.now();
@@ -81,6 +86,8 @@ export class PostgresClient {
       prepare: options.prepare ?? true,
       onnotice: () => {},
       onnotify: options.onNotify,
+      // Under TLS the driver takes our listeners off the socket; this it calls in either case.
+      onclose: () => this.#cut(),
       types: TYPES,
       connection: { application_name: options.applicationName ?? "laneway" },
       socket: (target: SocketTarget) => this.#connect(target, timeoutMs),
@@ -131,7 +138,7 @@ export class PostgresClient {
     const queries = steps.map((step) => {
       const query = step.params === undefined
         ? this.#sql.unsafe(step.sql)
-        : this.#sql.unsafe(step.sql, [...step.params], { prepare: true });
+        : this.#sql.unsafe(step.sql, [...step.params], PREPARED);
       return (query as unknown as DriverQuery).execute();
     });
     if (this.#gone) this.destroy();
@@ -162,7 +169,7 @@ export class PostgresClient {
     await this.#one({ sql });
   }
 
-  /** Asks the server to cancel what this client runs. Best effort: resolves whatever comes of it, within 2 s. */
+  /** Asks the server to cancel what this client runs. Best effort: resolves whatever comes of it, within a second. */
   async cancel(): Promise<void> {
     const { pid, secret } = this.#backend ?? {};
     if (typeof pid !== "number" || typeof secret !== "number" || this.#target === undefined) return;
@@ -171,16 +178,18 @@ export class PostgresClient {
     message.setInt32(4, 80_877_102);
     message.setInt32(8, pid);
     message.setUint32(12, secret >>> 0);
+    const untilMs = performance.now() + CANCEL_MS;
     try {
-      const socket = await openSocket(this.#target, 2_000);
-      const done = new Promise<void>((resolve) => {
-        socket.once("close", () => resolve());
-        socket.once("error", () => resolve());
-        socket.setTimeout(2_000, () => resolve());
-      });
+      const socket = await openSocket(this.#target, CANCEL_MS);
+      const done = Promise.withResolvers<void>();
+      socket.once("close", () => done.resolve());
+      socket.once("error", () => done.resolve());
+      const timer = setTimeout(() => done.resolve(), untilMs - performance.now());
       socket.resume();
       socket.write(new Uint8Array(message.buffer));
-      await done;
+      // The server closes the connection when it has passed the request on.
+      await done.promise;
+      clearTimeout(timer);
       socket.destroy();
     } catch {
       // The server is out of reach: there is nobody to ask.

@@ -5,10 +5,23 @@
  * @module
  */
 
-/** A parameter of a statement. Arrays and objects travel as one JSON text parameter, cast in the statement. */
+/**
+ * A parameter of a statement. Whatever is not plain travels as text with a cast in the statement:
+ *
+ * - JSON: the encoded text for `$1::jsonb` (the pool sends it as it is; it is not encoded a second time). A JSON null is
+ *   the text `null`; `null` itself is SQL's.
+ * - A batch of rows: one JSON text, `from jsonb_to_recordset($1::jsonb) as r(id uuid, …)`.
+ * - An array: an array literal, `any($1::uuid[])` with `{a,b}`, or `jsonb_array_elements_text($1::jsonb)` where elements
+ *   may hold any text.
+ * - A time: ISO text for `$1::timestamptz`, microseconds kept.
+ */
 export type Param = string | number | boolean | null;
 
-/** One row, by column name. Times come as `Date`, `int8` and `numeric` as text, `jsonb` parsed. */
+/**
+ * One row, by column name. Times come as `Date` (milliseconds: select `::text` where a time is a key), `int8` and
+ * `numeric` as text, `jsonb` parsed, arrays as the text of their literal (select `to_jsonb(…)` or `array_to_json(…)`
+ * instead).
+ */
 export type Row = Record<string, unknown>;
 
 /** Options of one statement. */

@@ -312,11 +312,12 @@ function stepError(work: { readonly name: string; readonly step: Migration }, er
   );
 }
 
-// Never the text of their statements: it may hold data.
+// Never the text of their statements: it may hold data. What a session does is hidden from logins that are neither its
+// own nor members of pg_monitor.
 async function describeHolders(client: PostgresClient, schema: string): Promise<string> {
   const rows = await client.query<{ who: string }>(
-    `select distinct format('process %s (user %s, %s, %s, in its transaction since %s)', a.pid, a.usename,
-       coalesce(nullif(a.application_name, ''), 'unnamed'), a.state, a.xact_start::timestamptz(0)) as who
+    `select distinct format('process %s (%s)', a.pid, concat_ws(', ', 'user ' || a.usename, nullif(a.application_name, ''),
+       a.state, 'in its transaction since ' || a.xact_start::timestamptz(0)::text)) as who
      from pg_locks l
        join pg_class c on c.oid = l.relation
        join pg_namespace n on n.oid = c.relnamespace

@@ -17,12 +17,15 @@ export const GROUP_ROLES = ["laneway_runtime", "laneway_system", "laneway_host"]
  * @throws {SettingsError} Some are missing and this login may not create roles; the message holds the SQL for somebody
  * who may.
  */
-export async function ensureRoles(client: PostgresClient): Promise<void> {
+export async function ensureRoles(
+  client: PostgresClient,
+  roles: readonly string[] = GROUP_ROLES,
+): Promise<void> {
   const known = await client.query<{ rolname: string }>(
     "select rolname from pg_roles where rolname = any($1::text[])",
-    [`{${GROUP_ROLES.join(",")}}`],
+    [`{${roles.join(",")}}`],
   );
-  const missing = GROUP_ROLES.filter((role) => !known.some((row) => row.rolname === role));
+  const missing = roles.filter((role) => !known.some((row) => row.rolname === role));
   for (const role of missing) {
     try {
       await client.script(`create role ${role} nologin`);

@@ -95,14 +95,24 @@ export async function sharedServerUrl(): Promise<string> {
   }
   return await waitFor("the shared Postgres", async () => {
     const problem = await Deno.readTextFile(`${directory}/error`).catch(() => "");
-    if (problem !== "") throw new Error(`Cannot start Postgres for the tests: ${problem}`);
+    const log = await Deno.readTextFile(`${directory}/apart.log`).catch(() => "");
+    if (problem !== "" || /^error/m.test(log)) {
+      throw new Error(`Cannot start Postgres for the tests: ${problem || log}`);
+    }
     return await Deno.readTextFile(`${directory}/url`).catch(() => undefined);
   }, { timeoutMs: SERVER_WAIT_MS });
 }
 
-/** A server of one test alone, which it may crash at will; ended by `remove`. */
+/**
+ * A server of one test alone, which it may crash at will; ended by `remove`. If the test process is killed the kernel ends
+ * the server, and a janitor removes its files.
+ */
 export async function startPrivateServer(options: ServerOptions = {}): Promise<PostgresServer> {
-  const directory = await Deno.makeTempDir({ prefix: "laneway-postgres-" });
+  const directory = await Deno.makeTempDir({ dir: temporaryFolder(), prefix: "laneway-postgres-" });
+  await startApart(directory, [
+    ...["/bin/sh", "-c", 'while [ -d "$0" ] && kill -0 "$1"; do sleep 1; done; rm -rf "$0"; sleep 2; rm -rf "$0"'],
+    ...[directory, String(Deno.pid)],
+  ]);
   const server = await PostgresServer.prepare(directory, options);
   await server.start();
   return server;
@@ -279,14 +289,15 @@ async function isFresh(path: string): Promise<boolean> {
 async function startSupervisor(directory: string, key: string): Promise<void> {
   const script = new URL("./postgres_supervisor.ts", import.meta.url).pathname;
   const config = new URL("../../deno.json", import.meta.url).pathname;
-  // Started by a shell that leaves at once, in a session of its own: neither the sanitizers nor Ctrl-C see it.
+  await startApart(directory, [
+    ...[Deno.execPath(), "run", "-A", "--no-check", "--config", config, script, directory, key],
+  ]);
+}
+
+// By a shell that leaves at once, in a session of its own: neither the sanitizers nor Ctrl-C see what it started.
+async function startApart(directory: string, command: readonly string[]): Promise<void> {
   const { success, stderr } = await new Deno.Command("/bin/sh", {
-    args: [
-      "-c",
-      'setsid "$@" </dev/null >/dev/null 2>"$0/supervisor.log" &',
-      directory,
-      ...[Deno.execPath(), "run", "-A", "--no-check", "--config", config, script, directory, key],
-    ],
+    args: ["-c", 'setsid "$@" </dev/null >/dev/null 2>"$0/apart.log" &', directory, ...command],
     stdin: "null",
   }).output();
   if (!success) throw new Error(`Cannot start Postgres for the tests: ${new TextDecoder().decode(stderr)}`);
