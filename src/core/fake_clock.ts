@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { setImmediate } from "node:timers";
 import type { Clock } from "./clock.ts";
 
 interface Sleeper {
@@ -77,5 +78,5 @@ export class FakeClock implements Clock {
 
 /** Lets every promise that can settle without time passing do so (macrotask turns, bounded). */
 export async function settlePromises(turns = 5): Promise<void> {
-  for (let i = 0; i < turns; i++) await new Promise<void>((resolve) => setTimeout(resolve, 0));
+  for (let i = 0; i < turns; i++) await new Promise<void>((resolve) => setImmediate(resolve));
 }

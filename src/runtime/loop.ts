@@ -161,8 +161,9 @@ export class Loop {
     const suspects = claimed.filter(({ item }) => item.expiries > 0);
     for (const item of claimed) if (item.item.expiries === 0) this.#begin(item, sentAt);
     const [lone, ...others] = suspects;
-    if (lone !== undefined) void this.#runAlone(lone, sentAt);
+    // Handed back before the lone one begins: what it does to this process must not cost them an attempt.
     await Promise.all(others.map((item) => this.#returnUnstarted(item, "handed back: it runs with nothing beside it")));
+    if (lone !== undefined) void this.#runAlone(lone, sentAt);
     metrics.set("laneway_items_running", this.#runs.size);
     return claimed.length;
   }

@@ -5,14 +5,16 @@
  */
 import type { z } from "zod";
 import type { OpContext } from "../core/context.ts";
-import type { Json } from "../core/json.ts";
 import type { RetryPolicy } from "./rules.ts";
 
 /** A work item's state: waiting, held by a claim, finished, dead-lettered. */
 export type WorkStatus = "queued" | "claimed" | "done" | "failed";
 
-/** A payload: a JSON object. */
-export type Payload = { readonly [key: string]: Json };
+/**
+ * A payload: a JSON object. Typed loosely, so that schemas with optional fields fit; that it survives JSON exactly is
+ * checked when it is enqueued.
+ */
+export type Payload = { readonly [key: string]: unknown };
 
 /** One row of `queue.work_items`. Carries no org: storage returns it beside the item. */
 export interface WorkItem<P = Payload> {

@@ -75,7 +75,7 @@ export async function makeRig(store: Store, topics: Topics = new MemoryTopics())
         app: APP,
         lane: "default",
         kinds: [BENCH_KIND.name],
-        handlers: [{ kind: BENCH_KIND, handle: handle ?? (() => {}) } as unknown as WorkHandler],
+        handlers: [{ kind: BENCH_KIND, handle: handle ?? (() => {}) }],
         managers,
         ping: () => Promise.resolve(),
         topics,
