@@ -55,6 +55,12 @@ export class FakeClock implements Clock {
     this.#wallMs += ms;
   }
 
+  /** Moves both clocks without waking anybody, as an event loop that is blocked does; the next `tick` wakes the late. */
+  block(ms: number): void {
+    this.#monotonicMs += ms;
+    this.#wallMs += ms;
+  }
+
   /** Moves both clocks by `ms`, waking sleepers in order of their time and letting promises settle between them. */
   async tick(ms: number): Promise<void> {
     const end = this.#monotonicMs + ms;

@@ -3,7 +3,7 @@
  * stops a run before anybody else may have claimed its item.
  *
  * A lease is trusted for half its length, counted from when its last successful renewal was *sent*. A refusal is
- * definitive; any other failure is tried again at the next interval, and elapsed time decides, never a count.
+ * definitive; any other failure is tried again soon, and elapsed time decides, never a count.
  *
  * @module
  */
@@ -24,6 +24,9 @@ export interface LeaseKeeperOptions {
   /** Told of each renewal's fate, for the health probe. */
   readonly onRenewal: (error: unknown | null) => void;
 }
+
+const RETRIES_A_LEASE = 24;
+const SHORTEST_BOUND_MS = 500;
 
 /** Renews, and aborts what cannot be renewed. */
 export class LeaseKeeper {
@@ -58,26 +61,39 @@ export class LeaseKeeper {
   }
 
   async #renewLoop(): Promise<void> {
-    const intervalMs = this.#o.leaseMs / 3;
+    const { clock, leaseMs } = this.#o;
+    const intervalMs = leaseMs / 3;
+    let pauseMs = intervalMs;
     while (!this.#stop.signal.aborted) {
-      await this.#o.clock.sleep(intervalMs, this.#stop.signal);
-      if (!this.#stop.signal.aborted) await this.#renewAll(intervalMs);
+      await clock.sleep(pauseMs, this.#stop.signal);
+      if (this.#stop.signal.aborted) return;
+      const sentMs = clock.monotonic();
+      const renewed = await this.#renewAll();
+      // After a failure soon again: half a lease is lost a sixth of it after the interval.
+      pauseMs = renewed ? Math.max(intervalMs - (clock.monotonic() - sentMs), 0) : leaseMs / RETRIES_A_LEASE;
     }
   }
 
-  /** One statement for every running item, waited for no longer than one interval. */
-  async #renewAll(intervalMs: number): Promise<void> {
+  /** One statement for every running item. False when it failed, or was not answered within its bound. */
+  async #renewAll(): Promise<boolean> {
     const { clock, work, leaseMs } = this.#o;
     const runs = [...this.#runs].filter((run) => run.cause !== "LEASE_LOST" && !run.released);
-    if (runs.length === 0) return;
+    if (runs.length === 0) return true;
     const sentAt = { monotonicMs: clock.monotonic(), wallMs: clock.now() };
-    const settled = new AbortController();
+    const answered = new AbortController();
+    let ok = false;
     const renewal = work.extendLeases(runs.map((run) => run.claimed), leaseMs)
-      .then((renewed) => this.#apply(runs, renewed, sentAt))
+      .then((renewed) => {
+        ok = true;
+        this.#apply(runs, renewed, sentAt);
+      })
       .catch((error) => this.#failed(runs.length, error))
-      .finally(() => settled.abort());
-    await Promise.race([renewal, clock.sleep(intervalMs, AbortSignal.any([settled.signal, this.#stop.signal]))]);
-    // An answer later than this still counts, by when it was sent; the watch loop does not wait for it.
+      .finally(() => answered.abort());
+    // Well under the interval, so that one lost answer leaves time to ask again. An answer later than this still counts,
+    // by when it was sent.
+    const boundMs = Math.max(leaseMs / 12, Math.min(SHORTEST_BOUND_MS, leaseMs / 3));
+    await Promise.race([renewal, clock.sleep(boundMs, AbortSignal.any([answered.signal, this.#stop.signal]))]);
+    return ok;
   }
 
   #apply(

@@ -13,7 +13,7 @@ import { abortedVerdict, Run, runHandler, type Verdict } from "./run.ts";
 import { handBack, type HandedBack } from "./settle.ts";
 import { Signal } from "./signal.ts";
 import { withSpan } from "./tracing.ts";
-import type { WorkerRuntimeOptions } from "./types.ts";
+import type { DrainReport, WorkerRuntimeOptions } from "./types.ts";
 
 /** The most items of one claim. */
 const CLAIM_BATCH = 500;
@@ -51,7 +51,7 @@ export class Loop {
   /** The item that runs, or is about to run, with nothing beginning beside it. */
   #lone: ClaimedItem | null = null;
   #promoteAtMs = 0;
-  #finishedWhileDraining = 0;
+  #drained = { finished: 0, released: 0, left: 0 };
 
   constructor(parts: LoopParts) {
     this.#o = parts.options;
@@ -77,9 +77,9 @@ export class Loop {
     return [...this.#runs].filter((run) => !run.handlerSettled && run.abortedForMs >= ABORT_GRACE_MS).length;
   }
 
-  /** Runs that ended by themselves since the drain began. */
-  get finishedWhileDraining(): number {
-    return this.#finishedWhileDraining;
+  /** What became of runs since the drain began. */
+  get drained(): DrainReport {
+    return { ...this.#drained };
   }
 
   /** Kinds of what runs now. */
@@ -289,7 +289,7 @@ export class Loop {
     });
     if (outcome !== "left") run.released = true;
     this.#keeper.remove(run);
-    if (this.#stopClaiming.signal.aborted && run.cause === null && outcome !== "left") this.#finishedWhileDraining++;
+    if (this.#stopClaiming.signal.aborted) this.#countDrained(run, outcome);
     if (verdict.type === "fail" && (outcome === "retried" || outcome === "dead_lettered")) {
       const { item } = run.claimed;
       logger.warn(`work.${outcome}`, {
@@ -302,6 +302,12 @@ export class Loop {
     }
     this.#changed.fire();
     return outcome;
+  }
+
+  #countDrained(run: Run, outcome: HandedBack): void {
+    if (outcome === "left" || run.cause === "LEASE_LOST") this.#drained.left++;
+    else if (outcome === "released") this.#drained.released++;
+    else this.#drained.finished++;
   }
 
   /** Best effort: an item that never began goes back uncharged, else its lease expires. */

@@ -116,18 +116,17 @@ class WorkerRuntimeImpl implements WorkerRuntime {
     this.#unsubscribe();
     loop.stopClaiming();
     await this.#within(drainGraceMs, this.#skipGrace.signal);
-    const aborted = loop.unsettled;
     loop.abortAll();
     await this.#within(ABORT_GRACE_MS + RELEASE_BOUND_MS);
     loop.giveUp();
     await this.#within(STOP_BOUND_MS);
-    const left = loop.unsettled;
+    const unsettled = loop.unsettled;
     this.#stopBackground.abort();
     const bound = new AbortController();
     const stopped = Promise.all([this.#turning, this.#background, this.#keeper.stop()]).finally(() => bound.abort());
     await Promise.race([stopped, clock.sleep(STOP_BOUND_MS, bound.signal)]);
     await goOffline(this.#o, STOP_BOUND_MS);
-    const report = { finished: loop.finishedWhileDraining, released: Math.max(aborted - left, 0), left };
+    const report = { ...loop.drained, left: loop.drained.left + unsettled };
     logger.info("worker.drained", { ...report });
     return report;
   }

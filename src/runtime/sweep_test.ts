@@ -1,0 +1,126 @@
+import assert from "node:assert/strict";
+import { WorkerRig } from "../../tests/support/worker_rig.ts";
+import type { SweepStep } from "./types.ts";
+import { newOutboxRow } from "../outbox/rows.ts";
+import { insertOutboxRows } from "../outbox/rows.ts";
+
+Deno.test("the first sweep is at once and takes up what a crash left: claims, outbox rows, audit entries", () =>
+  WorkerRig.with(async (rig) => {
+    const ctx = await rig.org();
+    const stale = await rig.enqueue(ctx);
+    const dead = await rig.enqueue(ctx, { maxAttempts: 1 });
+    const options = { lane: "default", kinds: ["TASK"], worker: "dead", leaseMs: 1_000, limit: 10 };
+    assert.equal((await rig.managers.work.claim(rig.rctx, options)).length, 2);
+    const row = newOutboxRow(ctx, "work.task", { from: "outbox" });
+    await rig.db.write((s) => insertOutboxRows(s, [row]));
+    await rig.clock.tick(2_000);
+    const started: string[] = [];
+    rig.start((_ctx, item) => void started.push(item.id));
+    await rig.clock.tick(200);
+    assert.deepEqual(new Set(started), new Set([stale, row.id]));
+    const item = await rig.read(ctx, dead);
+    assert.deepEqual([item.status, item.auditId], ["failed", null]);
+    const [entry] = await rig.managers.audit.readEntries(ctx, { limit: 5 });
+    assert.deepEqual([entry?.subjectId, entry?.action], [dead, "WORK_DEAD_LETTERED"]);
+  }));
+
+Deno.test("expired claims of an org that ended are failed without an audit entry, and never run", () =>
+  WorkerRig.with(async (rig) => {
+    const ctx = await rig.org();
+    const id = await rig.enqueue(ctx);
+    const waiting = await rig.enqueue(ctx, {}, { delayMs: 60_000 });
+    const options = { lane: "default", kinds: ["TASK"], worker: "dead", leaseMs: 1_000, limit: 10 };
+    await rig.managers.work.claim(rig.rctx, options);
+    await rig.managers.tenancy.endOrg(rig.rctx, ctx.orgId);
+    await rig.clock.tick(2_000);
+    let runs = 0;
+    rig.start(() => void runs++);
+    await rig.clock.tick(75_000);
+    for (const one of [id, waiting]) {
+      const item = await rig.read(ctx, one);
+      assert.deepEqual([item.status, item.auditId, item.lastError], ["failed", null, "the item's org is gone"]);
+    }
+    assert.equal(runs, 0);
+    assert.equal(rig.counts.get("laneway_items_orphaned_total TASK"), 1);
+  }));
+
+Deno.test("finished items are purged after their retention, keys after theirs", () =>
+  WorkerRig.with(async (rig) => {
+    const ctx = await rig.org();
+    const id = await rig.enqueue(ctx, { idempotencyKey: "once" });
+    rig.start(() => {});
+    await rig.untilStatus(ctx, id, "done");
+    rig.clock.jumpWall(3_600_000);
+    await rig.clock.tick(11_000);
+    await assert.rejects(rig.read(ctx, id), { code: "NOT_FOUND" });
+    const again = await rig.managers.work.enqueue(ctx, { kind: "TASK", idempotencyKey: "once", payload: {} });
+    assert.deepEqual([again.outcome, again.id, again.item], ["KEY_EXISTS", id, null]);
+    rig.clock.jumpWall(7_200_000);
+    await rig.clock.tick(11_000);
+    const fresh = await rig.managers.work.enqueue(ctx, { kind: "TASK", idempotencyKey: "once", payload: {} });
+    assert.equal(fresh.outcome, "INSERTED");
+  }));
+
+Deno.test("a step that throws is logged and counted, and stops no other", () =>
+  WorkerRig.with(async (rig) => {
+    let later = 0;
+    const steps: SweepStep[] = [
+      { name: "broken", run: () => Promise.reject(new Error("step broke")) },
+      { name: "later", run: () => Promise.resolve({ count: ++later, more: false }) },
+    ];
+    rig.start(() => {}, { sweepSteps: steps });
+    await rig.clock.tick(1_000);
+    assert.equal(later, 1);
+    assert.equal(rig.counts.get("laneway_sweep_steps_total broken failed"), 1);
+    assert.equal(rig.logged("sweep.step_failed"), 1);
+  }));
+
+Deno.test("a pass that runs out of its time budget carries on where it stopped", () =>
+  WorkerRig.with(async (rig) => {
+    const ran: string[] = [];
+    const slow = (name: string): SweepStep => ({
+      name,
+      run: async () => {
+        ran.push(name);
+        await rig.clock.sleep(4_000);
+        return { count: 0, more: false };
+      },
+    });
+    rig.start(() => {}, { sweepSteps: [slow("a"), slow("b"), slow("c"), slow("d")] });
+    await rig.clock.tick(9_000);
+    assert.deepEqual(ran, ["a", "b"], "5 s of budget hold two steps of 4 s");
+    await rig.clock.tick(18_000);
+    assert.deepEqual(ran.slice(0, 4), ["a", "b", "c", "d"]);
+  }));
+
+Deno.test("a step with more to do is run again in the same pass", () =>
+  WorkerRig.with(async (rig) => {
+    let left = 5;
+    const step: SweepStep = { name: "big", run: () => Promise.resolve({ count: 1, more: --left > 0 }) };
+    rig.start(() => {}, { sweepSteps: [step] });
+    await rig.clock.tick(1_000);
+    assert.equal(left, 0);
+    assert.equal(rig.counts.get("laneway_sweep_rows_total big"), 5);
+  }));
+
+Deno.test("several workers run each step once an interval between them", () =>
+  WorkerRig.with(async (rig) => {
+    let runs = 0;
+    const step: SweepStep = { name: "shared", run: () => Promise.resolve({ count: runs++, more: false }) };
+    for (let i = 0; i < 5; i++) rig.start(() => {}, { sweepSteps: [step] });
+    await rig.clock.tick(60_000);
+    assert.ok(runs >= 6 && runs <= 14, `${runs} runs in six intervals`);
+  }));
+
+Deno.test("the gauges tell the oldest waiting item, dead letters, parked records and the outbox's lag", () =>
+  WorkerRig.with(async (rig) => {
+    const ctx = await rig.org();
+    await rig.enqueue(ctx, { lane: "other" });
+    await rig.clock.tick(30_000);
+    rig.start(() => {}, { countParked: () => Promise.resolve(4) });
+    await rig.clock.tick(1_000);
+    assert.equal(rig.gauges.get("laneway_queue_oldest_age_seconds"), 30);
+    assert.equal(rig.gauges.get("laneway_work_failed"), 0);
+    assert.equal(rig.gauges.get("laneway_records_parked"), 4);
+    assert.equal(rig.gauges.get("laneway_outbox_lag_seconds"), 0);
+  }));
