@@ -94,8 +94,12 @@ export class Enqueuer {
     };
     const attribution = { actorId: row.actorId, requestId: row.requestId, traceparent: row.traceparent };
     const insert = this.#build(item, attribution, {});
-    const [outcome] = await this.#create(orgId, [insert], false);
-    if (outcome === "INSERTED") return "ENQUEUED";
+    const [outcome = "ID_EXISTS"] = await this.#create(orgId, [insert], false);
+    this.#count(name, outcome);
+    if (outcome === "INSERTED") {
+      this.#wake(insert.item.lane);
+      return "ENQUEUED";
+    }
     // A relay that died between its insert and its hint: the hint is sent now, while the row still waits.
     const existing = await this.#o.storage.readItem(orgId, row.id);
     if (existing?.status === "queued") this.#wake(existing.lane);

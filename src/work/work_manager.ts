@@ -140,8 +140,8 @@ class WorkManagerImpl implements WorkManager {
     return await this.#withContexts(rctx, rows);
   }
 
-  complete(ctx: OpContext, item: WorkItem): Promise<void> {
-    return this.#settler.settle({ ...claimRef(ctx.orgId, item), to: "done" });
+  async complete(ctx: OpContext, item: WorkItem): Promise<void> {
+    await this.#settler.settle({ ...claimRef(ctx.orgId, item), to: "done" });
   }
 
   async fail(ctx: OpContext, item: WorkItem, error: unknown): Promise<FailOutcome> {
