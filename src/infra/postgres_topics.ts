@@ -19,7 +19,14 @@ import { describeError } from "../core/describe_error.ts";
 import { type Logger, silentLogger } from "../core/log.ts";
 import { type Metrics, noMetrics } from "../core/metrics.ts";
 import { MemoryTopics } from "./memory_topics.ts";
-import type { TopicEvent, TopicName, TopicPayloads, Topics } from "./topics.ts";
+import {
+  encodeHint,
+  HINT_CHANNEL,
+  type TopicEvent,
+  type TopicName,
+  type TopicPayloads,
+  type Topics,
+} from "./topics.ts";
 
 /** The connection notifications arrive on: the part of a database client that topics need. */
 export interface ListenConnection {
@@ -53,7 +60,6 @@ export interface PostgresTopicsOptions {
 /** The most bytes NOTIFY carries. */
 export const MAX_NOTIFY_BYTES = 7_999;
 
-const CHANNEL = "laneway";
 const NOTIFY = "select pg_notify($1, p) from jsonb_array_elements_text($2::jsonb) as p";
 // Hints that wait while one statement is in flight; the further ones are dropped, as hints may be.
 const MAX_PENDING = 1_000;
@@ -97,7 +103,7 @@ export class PostgresTopics implements Topics {
   publish<T extends TopicName>(topic: T, payload: TopicPayloads[T]): Promise<void> {
     if (this.#stop.signal.aborted) return Promise.resolve();
     if (this.#options.listen === undefined) void this.#local.publish(topic, payload);
-    const text = JSON.stringify({ topic, payload });
+    const text = encodeHint(topic, payload);
     if (text.length * 3 > MAX_NOTIFY_BYTES && new TextEncoder().encode(text).length > MAX_NOTIFY_BYTES) {
       this.#logger.warn("hint not sent: too long for NOTIFY", { topic, limitBytes: MAX_NOTIFY_BYTES });
       return Promise.resolve();
@@ -132,7 +138,7 @@ export class PostgresTopics implements Topics {
     const texts = [...this.#pending];
     this.#pending.clear();
     try {
-      await this.#options.run(NOTIFY, [CHANNEL, JSON.stringify(texts)]);
+      await this.#options.run(NOTIFY, [HINT_CHANNEL, JSON.stringify(texts)]);
       if (!this.#publishing) this.#logger.info("hints are sent again");
       this.#publishing = true;
     } catch (error) {
@@ -164,7 +170,7 @@ export class PostgresTopics implements Topics {
   async #connect(listen: NonNullable<PostgresTopicsOptions["listen"]>): Promise<ListenConnection | undefined> {
     const connection = await listen((channel, payload) => this.#receive(channel, payload));
     this.#connection = connection;
-    await this.#bounded(connection.query(`listen ${CHANNEL}`, []), "LISTEN was not answered");
+    await this.#bounded(connection.query(`listen ${HINT_CHANNEL}`, []), "LISTEN was not answered");
     await this.#probe(connection);
     if (this.#stop.signal.aborted) return undefined;
     this.#becomeUp();
@@ -192,7 +198,7 @@ export class PostgresTopics implements Topics {
   async #probe(connection: ListenConnection): Promise<void> {
     const id = crypto.randomUUID();
     const answered = new Promise<void>((resolve) => this.#probes.set(id, resolve));
-    const sent = connection.query("select pg_notify($1, $2)", [CHANNEL, JSON.stringify({ probe: id })]);
+    const sent = connection.query("select pg_notify($1, $2)", [HINT_CHANNEL, JSON.stringify({ probe: id })]);
     try {
       await this.#bounded(Promise.all([sent, answered]), "a notification to ourselves did not arrive");
     } finally {
@@ -230,7 +236,7 @@ export class PostgresTopics implements Topics {
   }
 
   #receive(channel: string, text: string): void {
-    if (channel !== CHANNEL) return;
+    if (channel !== HINT_CHANNEL) return;
     const message = parse(text);
     if (message === null) return;
     if (typeof message.probe === "string") return this.#probes.get(message.probe)?.();

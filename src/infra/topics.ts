@@ -32,3 +32,11 @@ export interface Topics {
   /** Stops delivery and releases connections. */
   close(): Promise<void>;
 }
+
+/** The one NOTIFY channel hints travel on. */
+export const HINT_CHANNEL = "laneway";
+
+/** A hint as it travels: what `NOTIFY laneway, '…'` carries, for whoever publishes from within a transaction. */
+export function encodeHint<T extends TopicName>(topic: T, payload: TopicPayloads[T]): string {
+  return JSON.stringify({ topic, payload });
+}

@@ -4,8 +4,9 @@
  *
  * @module
  */
-import { ConflictError, invariant, ValidationError } from "../../core/errors.ts";
+import { ConflictError, invariant, UnavailableError, ValidationError } from "../../core/errors.ts";
 import type { Database, Row } from "../../db/database.ts";
+import { encodeHint, HINT_CHANNEL } from "../../infra/topics.ts";
 import { RETRY_FLOOR_MS, type RetryPolicy } from "../rules.ts";
 import type {
   CallerTransaction,
@@ -54,11 +55,19 @@ export class PostgresWorkStorage implements WorkStorage {
   }
 
   async createItemIn(tx: CallerTransaction, orgId: string, insert: ItemInsert): Promise<InsertOutcome> {
-    await tx.query("select set_config('laneway.org_id', $1, true)", [orgId]);
-    const rows = rowsOf(await tx.query(this.#sql.createItems, [orgId, encodeInserts([insert])]));
-    const outcome = rows[0]?.outcome;
-    if (outcome === "INSERTED") await tx.query("select pg_notify('laneway', $1)", [wakeText(insert.item.lane)]);
-    return outcome as InsertOutcome;
+    try {
+      await tx.query("select set_config('laneway.org_id', $1, true)", [orgId]);
+      const rows = rowsOf(await tx.query(this.#sql.createItems, [orgId, encodeInserts([insert])]));
+      const outcome = rows[0]?.outcome as InsertOutcome;
+      if (outcome === "INSERTED") {
+        // Sent by the caller's commit, or never.
+        const hint = encodeHint("WORK_AVAILABLE", { lane: insert.item.lane });
+        await tx.query("select pg_notify($1, $2)", [HINT_CHANNEL, hint]);
+      }
+      return outcome;
+    } catch (error) {
+      throw translateCallerError(error, insert.item.idempotencyKey);
+    }
   }
 
   async readItem(orgId: string, id: string): Promise<WorkItem | null> {
@@ -212,9 +221,15 @@ export class PostgresWorkStorage implements WorkStorage {
   }
 }
 
-/** The text of the wake-up hint that `PostgresTopics` reads, for inserts that commit with a caller's transaction. */
-function wakeText(lane: string): string {
-  return JSON.stringify({ topic: "WORK_AVAILABLE", payload: { lane } });
+/** Under repeatable read and serializable a race for a key ends in 40001: the caller's transaction can be run again. */
+function translateCallerError(error: unknown, key: string): unknown {
+  const code = (error as { code?: unknown } | null)?.code;
+  if (code !== "40001" && code !== "40P01") return error;
+  return new UnavailableError(
+    `The transaction lost a race for key "${key}" (SQLSTATE ${code}): roll it back and run it again`,
+    "not-executed",
+    { cause: error },
+  );
 }
 
 function rowsOf(result: unknown): Row[] {
