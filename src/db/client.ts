@@ -19,6 +19,8 @@ export interface ClientOptions {
   connectTimeoutMs?: number;
   /** Whether statements are prepared by name. Off behind a transaction-mode pooler, where they hang. Default true. */
   prepare?: boolean;
+  /** Gives up opening at once when it aborts; without effect on an open client. */
+  signal?: AbortSignal;
   /** Called for each notification of a channel the client listens on. */
   onNotify?: (channel: string, payload: string) => void;
 }
@@ -89,7 +91,7 @@ export class PostgresClient {
       onclose: () => this.#cut(),
       types: TYPES,
       connection: { application_name: options.applicationName ?? "laneway" },
-      socket: (target: SocketTarget) => this.#connect(target, timeoutMs),
+      socket: (target: SocketTarget) => this.#connect(target, timeoutMs, options.signal),
     };
     // The driver's types know neither `socket` nor `onnotify` nor null limits; its code does.
     this.#sql = postgres(split.url, settings as unknown as postgres.Options<Record<string, never>>);
@@ -103,6 +105,8 @@ export class PostgresClient {
    */
   static async open(url: string, options: ClientOptions = {}): Promise<PostgresClient> {
     let client: PostgresClient | undefined;
+    const giveUp = () => client?.destroy();
+    options.signal?.addEventListener("abort", giveUp, { once: true });
     try {
       client = new PostgresClient(url, options);
       const probe = client.#sql.unsafe("select 1") as unknown as DriverQuery;
@@ -112,6 +116,8 @@ export class PostgresClient {
     } catch (error) {
       client?.destroy();
       throw translateError(error, { opening: true });
+    } finally {
+      options.signal?.removeEventListener("abort", giveUp);
     }
   }
 
@@ -222,13 +228,13 @@ export class PostgresClient {
     throw translateError(result?.error);
   }
 
-  async #connect(target: SocketTarget, timeoutMs: number): Promise<net.Socket> {
+  async #connect(target: SocketTarget, timeoutMs: number, signal?: AbortSignal): Promise<net.Socket> {
     // A second call is the driver reconnecting by itself, which could run half a unit outside its transaction.
     if (this.#target !== undefined || this.#gone) {
       throw Object.assign(new Error("the connection is closed"), { code: "CONNECTION_CLOSED" });
     }
     this.#target = target;
-    const socket = await openSocket(target, { tls: this.#tls, timeoutMs });
+    const socket = await openSocket(target, { tls: this.#tls, timeoutMs, signal });
     this.#socket = socket;
     socket.once("error", () => this.#cut());
     socket.once("close", () => this.#cut());

@@ -88,12 +88,12 @@ function readCertificates(path: string): string {
 /**
  * Opens a socket to the first host that answers, secured as asked. Its errors never end the process, whoever listens.
  *
- * @param options `timeoutMs` is for each host, TLS included.
+ * @param options `timeoutMs` is for each host, TLS included; `signal` gives up at once.
  * @throws The last host's error; `code` is `CONNECT_TIMEOUT` when it did not answer.
  */
 export async function openSocket(
   target: SocketTarget,
-  options: { readonly tls: TlsSettings; readonly timeoutMs: number },
+  options: { readonly tls: TlsSettings; readonly timeoutMs: number; readonly signal?: AbortSignal },
 ): Promise<net.Socket> {
   let failure: unknown;
   for (const [i, host] of target.host.entries()) {
@@ -109,6 +109,7 @@ export async function openSocket(
 interface OneHost {
   readonly tls: TlsSettings;
   readonly timeoutMs: number;
+  readonly signal?: AbortSignal;
   readonly host: string;
   readonly port: number;
 }
@@ -117,9 +118,14 @@ function openOne(target: SocketTarget, one: OneHost): Promise<net.Socket> {
   return new Promise((resolve, reject) => {
     const opened: net.Socket[] = [];
     const fail = (error: unknown) => {
-      clearTimeout(timer);
+      finish();
       for (const socket of opened) socket.destroy();
       reject(error);
+    };
+    const giveUp = () => fail(Object.assign(new Error("given up"), { code: "CONNECTION_ENDED" }));
+    const finish = () => {
+      clearTimeout(timer);
+      one.signal?.removeEventListener("abort", giveUp);
     };
     const timer = setTimeout(() => {
       const error = new Error(`no answer from ${one.host}:${one.port} within ${one.timeoutMs} ms`);
@@ -133,13 +139,15 @@ function openOne(target: SocketTarget, one: OneHost): Promise<net.Socket> {
       return socket;
     };
     const done = (socket: net.Socket) => {
-      clearTimeout(timer);
-      for (const one of opened) {
-        keepQuiet(one);
-        one.off("error", fail).off("close", closed);
+      finish();
+      for (const each of opened) {
+        keepQuiet(each);
+        each.off("error", fail).off("close", closed);
       }
       resolve(socket);
     };
+    if (one.signal?.aborted) return giveUp();
+    one.signal?.addEventListener("abort", giveUp, { once: true });
     const raw = watch(new net.Socket());
     raw.once("connect", () => {
       if (one.tls.mode === "off" || typeof target.path === "string") return done(raw);

@@ -317,6 +317,27 @@ Deno.test("close() is bounded while the database is a black hole", async () => {
   }
 });
 
+Deno.test("close() gives up connections that are being opened into a black hole", async () => {
+  const db = await createTestDatabase([EXAMPLE_CHAIN]);
+  const proxy = new TcpProxy(Number(new URL(db.url("admin")).port));
+  proxy.blackHole();
+  // Far longer than the test may take: what is left open fails the sanitizer.
+  const pool = new Pool(proxy.through(db.url("system")), { max: 3, connectTimeoutMs: 600_000, deadlineMs: 600_000 });
+  try {
+    const stuck = [1, 2, 3, 4, 5].map(() => pool.run("select 1", []).then(() => null, (error) => error));
+    await waitFor("three to be opened", () => pool.counts.inUse === 3);
+    await pool.close(50);
+    for (const error of await Promise.all(stuck)) {
+      assert.ok(error instanceof UnavailableError);
+      assert.equal(error.outcome, "not-executed");
+    }
+    assert.deepEqual([pool.counts.idle, pool.counts.waiting], [0, 0]);
+  } finally {
+    await proxy.close();
+    await db.drop();
+  }
+});
+
 Deno.test("a deadline cancels the statement on the server", async () => {
   const db = await createTestDatabase([EXAMPLE_CHAIN]);
   const pool = new Pool(db.url("system"), { max: 1, applicationName: "driver-deadline" });
