@@ -5,10 +5,10 @@
  *
  * @module
  */
-import net from "node:net";
+import type net from "node:net";
 import postgres from "postgres";
-import { UnavailableError } from "../core/errors.ts";
 import type { Param, Row } from "./database.ts";
+import { openSocket, type SocketTarget, splitTls, type TlsSettings } from "./socket.ts";
 import { isConnectionDoubt, translateError } from "./sqlstate.ts";
 
 /** How to open a client. */
@@ -19,6 +19,8 @@ export interface ClientOptions {
   connectTimeoutMs?: number;
   /** Whether statements are prepared by name. Off behind a transaction-mode pooler, where they hang. Default true. */
   prepare?: boolean;
+  /** Gives up opening at once when it aborts; without effect on an open client. */
+  signal?: AbortSignal;
   /** Called for each notification of a channel the client listens on. */
   onNotify?: (channel: string, payload: string) => void;
 }
@@ -39,12 +41,6 @@ interface DriverQuery extends PromiseLike<Row[] & { command?: string }> {
   execute(): DriverQuery;
   readonly state?: { readonly pid: number | null; readonly secret: number | null } | null;
   readonly retried?: unknown;
-}
-
-interface SocketTarget {
-  readonly host: readonly string[];
-  readonly port: readonly number[];
-  readonly path?: string | false;
 }
 
 // JSON and times travel as the text the caller wrote. The driver's own would encode JSON text a second time and cut
@@ -72,12 +68,17 @@ export class PostgresClient {
   #socket: net.Socket | undefined;
   #target: SocketTarget | undefined;
   #backend: DriverQuery["state"];
+  readonly #tls: TlsSettings;
   #gone = false;
   #ended: Promise<void> | undefined;
 
   private constructor(url: string, options: ClientOptions) {
     const timeoutMs = options.connectTimeoutMs ?? 5_000;
+    const split = splitTls(url);
+    this.#tls = split.tls;
     const settings = {
+      // We secure the socket before the driver gets it.
+      ssl: false,
       max: 1,
       fetch_types: false,
       connect_timeout: timeoutMs / 1_000,
@@ -86,23 +87,26 @@ export class PostgresClient {
       prepare: options.prepare ?? true,
       onnotice: () => {},
       onnotify: options.onNotify,
-      // Under TLS the driver takes our listeners off the socket; this it calls in either case.
+      // The driver may take our listeners off the socket; this it calls in any case.
       onclose: () => this.#cut(),
       types: TYPES,
       connection: { application_name: options.applicationName ?? "laneway" },
-      socket: (target: SocketTarget) => this.#connect(target, timeoutMs),
+      socket: (target: SocketTarget) => this.#connect(target, timeoutMs, options.signal),
     };
     // The driver's types know neither `socket` nor `onnotify` nor null limits; its code does.
-    this.#sql = postgres(url, settings as unknown as postgres.Options<Record<string, never>>);
+    this.#sql = postgres(split.url, settings as unknown as postgres.Options<Record<string, never>>);
   }
 
   /**
    * Opens a client and waits until the server has let it in.
    *
    * @throws {UnavailableError} Outcome `not-executed`, with what stood in the way.
+   * @throws {SettingsError} The URL's TLS parameters cannot be used.
    */
   static async open(url: string, options: ClientOptions = {}): Promise<PostgresClient> {
     let client: PostgresClient | undefined;
+    const giveUp = () => client?.destroy();
+    options.signal?.addEventListener("abort", giveUp, { once: true });
     try {
       client = new PostgresClient(url, options);
       const probe = client.#sql.unsafe("select 1") as unknown as DriverQuery;
@@ -112,6 +116,8 @@ export class PostgresClient {
     } catch (error) {
       client?.destroy();
       throw translateError(error, { opening: true });
+    } finally {
+      options.signal?.removeEventListener("abort", giveUp);
     }
   }
 
@@ -180,7 +186,7 @@ export class PostgresClient {
     message.setUint32(12, secret >>> 0);
     const untilMs = performance.now() + CANCEL_MS;
     try {
-      const socket = await openSocket(this.#target, CANCEL_MS);
+      const socket = await openSocket(this.#target, { tls: this.#tls, timeoutMs: CANCEL_MS });
       const done = Promise.withResolvers<void>();
       socket.once("close", () => done.resolve());
       socket.once("error", () => done.resolve());
@@ -222,13 +228,13 @@ export class PostgresClient {
     throw translateError(result?.error);
   }
 
-  async #connect(target: SocketTarget, timeoutMs: number): Promise<net.Socket> {
+  async #connect(target: SocketTarget, timeoutMs: number, signal?: AbortSignal): Promise<net.Socket> {
     // A second call is the driver reconnecting by itself, which could run half a unit outside its transaction.
     if (this.#target !== undefined || this.#gone) {
       throw Object.assign(new Error("the connection is closed"), { code: "CONNECTION_CLOSED" });
     }
     this.#target = target;
-    const socket = await openSocket(target, timeoutMs);
+    const socket = await openSocket(target, { tls: this.#tls, timeoutMs, signal });
     this.#socket = socket;
     socket.once("error", () => this.#cut());
     socket.once("close", () => this.#cut());
@@ -251,41 +257,4 @@ export class PostgresClient {
     this.#ended ??= this.#sql.end({ timeout: timeoutSeconds }).catch(() => {});
     return this.#ended;
   }
-}
-
-async function openSocket(target: SocketTarget, timeoutMs: number): Promise<net.Socket> {
-  let failure: unknown;
-  for (const [i, host] of target.host.entries()) {
-    try {
-      return await openOne(target, host, target.port[i] ?? 5432, timeoutMs);
-    } catch (error) {
-      failure = error;
-    }
-  }
-  throw failure ?? new UnavailableError("Cannot connect: the database URL names no host", "not-executed");
-}
-
-function openOne(target: SocketTarget, host: string, port: number, timeoutMs: number): Promise<net.Socket> {
-  return new Promise((resolve, reject) => {
-    const socket = new net.Socket();
-    const timer = setTimeout(() => {
-      socket.destroy();
-      const error = new Error(`no answer from ${host}:${port} within ${timeoutMs} ms`);
-      reject(Object.assign(error, { code: "CONNECT_TIMEOUT" }));
-    }, timeoutMs);
-    socket.once("error", (error) => {
-      clearTimeout(timer);
-      socket.destroy();
-      reject(error);
-    });
-    socket.once("connect", () => {
-      clearTimeout(timer);
-      socket.removeAllListeners("error");
-      // The driver reads it for the server name of TLS.
-      resolve(Object.assign(socket, { host }));
-    });
-    if (typeof target.path === "string") socket.connect(target.path);
-    else socket.connect(port, host);
-    socket.setNoDelay(true);
-  });
 }

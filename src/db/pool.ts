@@ -61,6 +61,7 @@ export class Pool {
   readonly #working = new Set<PostgresClient>();
   readonly #waiting = new Set<Waiter>();
   readonly #farewells = new Set<Promise<void>>();
+  readonly #ended = new AbortController();
   #opening = 0;
   #opened = 0;
   #retired = 0;
@@ -132,6 +133,7 @@ export class Pool {
       new Promise<void>((resolve) => timer = setTimeout(resolve, timeoutMs)),
     ]);
     clearTimeout(timer);
+    this.#ended.abort();
     for (const waiter of [...this.#waiting]) waiter.reject(closedError());
     for (const client of this.#working) client.destroy();
     for (const client of this.#idle.splice(0)) this.#dismiss(client);
@@ -239,13 +241,16 @@ export class Pool {
         applicationName: this.#options.applicationName,
         connectTimeoutMs: this.#options.connectTimeoutMs,
         prepare: this.#options.pooler !== "transaction",
+        signal: this.#ended.signal,
       });
       this.#opened++;
     } catch (error) {
       failure = error;
     }
     this.#opening--;
-    if (client !== undefined) {
+    if (client !== undefined && this.#ended.signal.aborted) {
+      client.destroy();
+    } else if (client !== undefined) {
       this.#working.add(client);
       this.#release(client);
     } else {

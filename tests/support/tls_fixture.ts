@@ -1,0 +1,42 @@
+/**
+ * Certificates of the tests' own: an authority whose key was thrown away, and a server "localhost" it signed. Worth nothing
+ * anywhere else; valid for a hundred years.
+ *
+ * @module
+ */
+
+/** The authority's certificate. */
+export const TEST_CA = `-----BEGIN CERTIFICATE-----
+MIIBjDCCATGgAwIBAgIUdX9j6V6w1LYN45L+SfQBzCpEw1kwCgYIKoZIzj0EAwIw
+GjEYMBYGA1UEAwwPTGFuZXdheSB0ZXN0IENBMCAXDTI2MTEzMDEwMjcyOVoYDzIx
+MjYxMTA2MTAyNzI5WjAaMRgwFgYDVQQDDA9MYW5ld2F5IHRlc3QgQ0EwWTATBgcq
+hkjOPQIBBggqhkjOPQMBBwNCAAT5GsSnOiEyxmNOKs3c+9OahnXiuH0DbnTP5876
+21A5MBjeP9rwf+ZutOK8PipxY0I6ybPweJVfsLkPjKuyyavro1MwUTAdBgNVHQ4E
+FgQUTd3NSQqp6zagWAnTtPhvJXBCvj4wHwYDVR0jBBgwFoAUTd3NSQqp6zagWAnT
+tPhvJXBCvj4wDwYDVR0TAQH/BAUwAwEB/zAKBggqhkjOPQQDAgNJADBGAiEApTZU
+RM2sSc+T53yA/+Y68sIx8Rh9g1QKhACnF0/m4MoCIQDjWhlh4jrRAuWi0+ypV3rf
+NlGTmj5nLOU8l8p83Ul+Hw==
+-----END CERTIFICATE-----
+`;
+
+/** The server's certificate. */
+export const SERVER_CERTIFICATE = `-----BEGIN CERTIFICATE-----
+MIIBqjCCAVCgAwIBAgIULdabwWXZK18jKpFeDVg2Wv3VoY0wCgYIKoZIzj0EAwIw
+GjEYMBYGA1UEAwwPTGFuZXdheSB0ZXN0IENBMCAXDTI2MTEzMDEwMjcyOVoYDzIx
+MjYxMTA2MTAyNzI5WjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIB
+BggqhkjOPQMBBwNCAARUfbyLiMpo2jpTqzsJP1I/ttqoC8i2QisasyUv/jjxeGZN
+c0PD7aJanAw0e/zjx5vRz5FhnmMC+YjgTNPGkY2xo3gwdjAUBgNVHREEDTALggls
+b2NhbGhvc3QwCQYDVR0TBAIwADATBgNVHSUEDDAKBggrBgEFBQcDATAdBgNVHQ4E
+FgQUyZREjSSCFLwFeqaLAQk5AS1bsBcwHwYDVR0jBBgwFoAUTd3NSQqp6zagWAnT
+tPhvJXBCvj4wCgYIKoZIzj0EAwIDSAAwRQIhANgb4/OSHB8p2XLb4YO1g4XySEtb
+PYDAcTPbVYVY1EEWAiAcNg+j5MZpOxH4WTzDRNGXxZv2KAkKNqUrmreXqID3vA==
+-----END CERTIFICATE-----
+`;
+
+/** The server's key. */
+export const SERVER_KEY = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgkHKPVxadwbmoXBkC
+7+OIuFy3gXhBTf2dY4x44xorW8uhRANCAARUfbyLiMpo2jpTqzsJP1I/ttqoC8i2
+QisasyUv/jjxeGZNc0PD7aJanAw0e/zjx5vRz5FhnmMC+YjgTNPGkY2x
+-----END PRIVATE KEY-----
+`;
