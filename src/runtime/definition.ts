@@ -1,0 +1,105 @@
+/**
+ * What makes a program a worker: its name, its kinds, and how its handlers are built over open parts.
+ *
+ * @module
+ */
+import type { Clock } from "../core/clock.ts";
+import type { RequestContext } from "../core/context.ts";
+import type { Logger } from "../core/log.ts";
+import type { Metrics } from "../core/metrics.ts";
+import type { MigrationChain } from "../db/chain.ts";
+import type { Topics } from "../infra/topics.ts";
+import type { Managers } from "../managers.ts";
+import type { Storages, Store } from "../storages.ts";
+import type { WorkHandler, WorkKind } from "../work/types.ts";
+import type { Settings } from "./settings.ts";
+import type { SweepStep } from "./types.ts";
+
+/** Open parts that a container builds its handlers over. */
+export interface Parts {
+  readonly settings: Settings;
+  /** The worker's own environment variables (`WorkerDefinition.env`), as far as they are set. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly store: Store;
+  readonly storages: Storages;
+  readonly managers: Managers;
+  readonly topics: Topics;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+}
+
+/** What a container builds. */
+export interface WorkerParts {
+  /** One for each kind; `--kind` picks among them. */
+  readonly handlers: readonly WorkHandler[];
+  /** Steps of its own, run by the sweep after the built-in ones and before the gauges. */
+  readonly sweepSteps?: readonly SweepStep[];
+  /** Counts parked records, for the gauge. */
+  readonly countParked?: (rctx: RequestContext) => Promise<number>;
+  /** Releases what `build` opened; called once, after the drain. */
+  close?(): void | Promise<void>;
+}
+
+/** A worker-specific subcommand. */
+export interface WorkerCommand {
+  /** Kebab case; must not be the name of a built-in command. */
+  readonly name: string;
+  /** One line for `--help`. */
+  readonly summary: string;
+  readonly options?: readonly WorkerCommandOption[];
+  /** Lines shown at the end of the command's help. */
+  readonly examples?: readonly string[];
+  /**
+   * Runs the command.
+   *
+   * @returns The exit code. A `UsageError` thrown ends with 2, anything else with 1, each as one line.
+   */
+  run(call: WorkerCommandCall): Promise<number>;
+}
+
+/** One option of a worker-specific command; its value is handed over as text. */
+export interface WorkerCommandOption {
+  /** As commander takes it, `--file <path>` or `--once`. */
+  readonly flags: string;
+  readonly help: string;
+  readonly default?: string;
+}
+
+/** What a worker-specific command may use. Nothing is open until it asks. */
+export interface WorkerCommandCall {
+  readonly definition: WorkerDefinition;
+  readonly settings: Settings;
+  /** The values of the command's own options, by their name in camel case. */
+  readonly options: Readonly<Record<string, string | boolean | undefined>>;
+  /** The worker's own environment variables, as far as they are set. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Aborts at SIGINT and SIGTERM. */
+  readonly signal: AbortSignal;
+  /** Prints a line on standard output. */
+  print(line: string): void;
+}
+
+/** A worker program. */
+export interface WorkerDefinition {
+  /** Kebab case, the binary's name: `shipment-notifier`. */
+  readonly name: string;
+  /** The release, for example `0.1.0`. */
+  readonly release: string;
+  /** The commit it was built from, when it is known. */
+  readonly commit?: string;
+  /** Every kind that is enqueued or handled here, whether or not `--kind` takes it. */
+  readonly kinds: readonly WorkKind[];
+  /** Migration chains of its own, beside the built-in ones. */
+  readonly chains?: readonly MigrationChain[];
+  /** Environment variables of its own that the compiled binary may read; none begins with `LANEWAY_`. */
+  readonly env?: readonly string[];
+  /** Builds the handlers; called once, after the store is open. */
+  build(parts: Parts): WorkerParts | Promise<WorkerParts>;
+  readonly commands?: readonly WorkerCommand[];
+}
+
+/** `<name>@<release>`, as contexts and spans carry it. */
+export function versionOf(definition: Pick<WorkerDefinition, "name" | "release">): string {
+  return `${definition.name}@${definition.release}`;
+}

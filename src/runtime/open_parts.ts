@@ -1,0 +1,93 @@
+/**
+ * The one place where a process is wired: store, storages, managers.
+ *
+ * @module
+ */
+import type { Clock } from "../core/clock.ts";
+import type { Logger } from "../core/log.ts";
+import type { Metrics } from "../core/metrics.ts";
+import type { MigrationChain } from "../db/chain.ts";
+import type { Cache } from "../infra/cache.ts";
+import { createManagers } from "../managers.ts";
+import { CHAINS } from "../migrations.ts";
+import { createStorages } from "../storages.ts";
+import { type Parts, versionOf, type WorkerDefinition } from "./definition.ts";
+import { openStore } from "./open_store.ts";
+import type { Settings } from "./settings.ts";
+
+/** Open parts, and how to close them. */
+export interface OpenParts {
+  readonly parts: Parts;
+  readonly cache: Cache;
+  /** For people: which store it is. */
+  readonly name: string;
+  /** Rejects when the storage does not answer. */
+  ping(): Promise<void>;
+  /** Closes the store and its topics. Bounded. */
+  close(): Promise<void>;
+}
+
+/** What a process brings along. */
+export interface OpenPartsOptions {
+  readonly definition: WorkerDefinition;
+  readonly settings: Settings;
+  readonly env: Readonly<Record<string, string>>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly metrics: Metrics;
+  readonly stop?: { readonly stopping: AbortSignal };
+}
+
+/** Every chain of a worker's store, in the order they are applied. */
+export function chainsOf(definition: Pick<WorkerDefinition, "chains">): MigrationChain[] {
+  return [...CHAINS, ...definition.chains ?? []];
+}
+
+/**
+ * Opens the store and builds the managers.
+ *
+ * @param onWaiting When given, a database that is down is waited for; see `openStore`.
+ * @returns Null when a stop signal ended the wait.
+ * @throws As `openStore`.
+ */
+export async function openParts(
+  options: OpenPartsOptions,
+  onWaiting?: (reason: string | null) => void,
+): Promise<OpenParts | null> {
+  const { definition, settings, clock, logger, metrics } = options;
+  const open = await openStore({
+    settings,
+    chains: chainsOf(definition),
+    clock,
+    logger,
+    metrics,
+    applicationName: versionOf(definition),
+    signal: options.stop?.stopping,
+    onWaiting,
+  });
+  if (open === null) return null;
+  const { store, topics } = open;
+  const storages = createStorages(store);
+  const managers = createManagers({
+    storages,
+    topics,
+    clock,
+    logger,
+    metrics,
+    kinds: definition.kinds,
+    itemRetentionMs: settings.itemRetentionMs,
+    keyRetentionMs: settings.keyRetentionMs,
+    outboxRetentionMs: settings.outboxRetentionMs,
+    payloadLimitBytes: settings.payloadLimitBytes,
+  });
+  const env = Object.fromEntries(
+    (definition.env ?? []).flatMap((name) => options.env[name] === undefined ? [] : [[name, options.env[name]]]),
+  );
+  return {
+    parts: { settings, env, store, storages, managers, topics, clock, logger, metrics },
+    cache: open.cache,
+    name: open.name,
+    ping: () => open.ping(),
+    close: () => open.close(),
+  };
+}

@@ -1,0 +1,197 @@
+/**
+ * A worker's life: start, wait for the database, work, drain, end.
+ *
+ * @module
+ */
+import type { Clock } from "../core/clock.ts";
+import { describeError } from "../core/describe_error.ts";
+import type { ProcessLogger } from "../core/logtape.ts";
+import type { ScrapableMetrics } from "../core/prom_metrics.ts";
+import { versionOf, type WorkerDefinition, type WorkerParts } from "./definition.ts";
+import { type HttpServer, startHttp } from "./http.ts";
+import { checkKinds, chooseHandlers } from "./kinds.ts";
+import { type OpenParts, openParts } from "./open_parts.ts";
+import { requireStore, type Settings } from "./settings.ts";
+import type { StopRequest } from "./signals.ts";
+import type { Probe, WorkerRuntime, WorkerRuntimeOptions } from "./types.ts";
+import { createWorkerRuntime } from "./worker.ts";
+
+/** What a served worker lives in. */
+export interface ServeOptions {
+  readonly definition: WorkerDefinition;
+  readonly settings: Settings;
+  /** The worker's own environment variables. */
+  readonly env: Readonly<Record<string, string>>;
+  readonly clock: Clock;
+  readonly logger: ProcessLogger;
+  readonly metrics: ScrapableMetrics;
+  readonly stop: Pick<StopRequest, "stopping" | "hurrying">;
+  /** Called once the loop runs, with where HTTP listens (null when it is off). */
+  readonly onRunning?: (running: RunningWorker) => void;
+}
+
+/** A worker whose loop runs, as `onRunning` sees it. */
+export interface RunningWorker {
+  readonly parts: OpenParts["parts"];
+  readonly runtime: WorkerRuntime;
+  readonly httpUrl: string | null;
+}
+
+/** What the probes answer from while the worker starts, runs and ends. */
+interface Phase {
+  runtime: WorkerRuntime | null;
+  reason: string;
+}
+
+// Nothing at the end may hang: whatever takes longer is left behind, the process exits.
+const CLOSE_MS = 3_000;
+
+/**
+ * Serves until it is told to stop.
+ *
+ * A database that is down is waited for; a wrong password, an unmigrated or a newer schema, or a taken port ends at
+ * once. The order at the end: stop claiming, drain, close what the container opened, flush the log, HTTP last.
+ *
+ * @returns The exit code: 0 after a clean drain, also when items were handed back; 1 when items were left to expire.
+ * @throws {UsageError} The settings do not serve.
+ * @throws {SettingsError} The world does not: see above.
+ */
+export async function serve(options: ServeOptions): Promise<number> {
+  const { definition, settings, logger } = options;
+  checkKinds(settings.kinds, definition.kinds.map((kind) => kind.name));
+  requireStore(settings, "work");
+  for (const warning of settings.warnings) logger.warn("settings.warning", { warning });
+  const phase: Phase = { runtime: null, reason: "starting" };
+  const http = settings.http === "on" ? startProbes(options, phase) : null;
+  try {
+    return await serveBehindProbes(options, phase, http);
+  } finally {
+    await logger.flush();
+    await http?.stop();
+  }
+}
+
+async function serveBehindProbes(options: ServeOptions, phase: Phase, http: HttpServer | null): Promise<number> {
+  const { logger, stop } = options;
+  const opening = openParts(options, (reason) => phase.reason = reason === null ? "starting" : `waiting: ${reason}`);
+  // A signal while starting ends the wait, whatever the database does.
+  const open = await Promise.race([opening, aborted(stop.stopping)]);
+  if (open === null) {
+    opening.then((late) => late?.close()).catch(() => {});
+    logger.info("worker.stopped", { while: phase.reason });
+    return 0;
+  }
+  try {
+    const built = await options.definition.build(open.parts);
+    try {
+      return await run({ options, phase, open, built, http });
+    } finally {
+      await bounded("worker.close", async () => await built.close?.(), options);
+    }
+  } finally {
+    await bounded("store.close", () => open.close(), options);
+  }
+}
+
+interface Run {
+  readonly options: ServeOptions;
+  readonly phase: Phase;
+  readonly open: OpenParts;
+  readonly built: WorkerParts;
+  readonly http: HttpServer | null;
+}
+
+async function run({ options, phase, open, built, http }: Run): Promise<number> {
+  const { definition, logger, stop, metrics, settings } = options;
+  const runtime = createWorkerRuntime(runtimeOptions(options, open, built));
+  phase.runtime = runtime;
+  metrics.set("laneway_build_info", 1, { version: definition.release, commit: definition.commit ?? "unknown" });
+  runtime.start();
+  logger.info("worker.started", {
+    version: versionOf(definition),
+    commit: definition.commit,
+    lane: settings.lane,
+    kinds: chooseHandlers(settings.kinds, built.handlers).map((handler) => handler.kind.name).join(","),
+    store: open.name,
+    capacity: settings.capacity,
+    http: http?.url,
+  });
+  options.onRunning?.({ parts: open.parts, runtime, httpUrl: http?.url ?? null });
+  await aborted(stop.stopping);
+  stop.hurrying.addEventListener("abort", () => runtime.skipGrace(), { once: true });
+  if (stop.hurrying.aborted) runtime.skipGrace();
+  logger.info("worker.draining", { graceMs: settings.drainGraceMs });
+  const report = await runtime.drain();
+  logger.info("worker.stopped", { finished: report.finished, released: report.released, left: report.left });
+  return report.left > 0 ? 1 : 0;
+}
+
+function runtimeOptions(options: ServeOptions, open: OpenParts, built: WorkerParts): WorkerRuntimeOptions {
+  const { settings, definition } = options;
+  const handlers = chooseHandlers(settings.kinds, built.handlers);
+  return {
+    worker: `${definition.name}@${hostName()}/${Deno.pid}`,
+    app: { type: "WORKER", version: versionOf(definition) },
+    lane: settings.lane,
+    kinds: handlers.map((handler) => handler.kind.name),
+    handlers,
+    managers: open.parts.managers,
+    ping: () => open.ping(),
+    topics: open.parts.topics,
+    cache: open.cache,
+    clock: options.clock,
+    logger: options.logger,
+    metrics: options.metrics,
+    capacity: settings.capacity,
+    leaseMs: settings.leaseMs,
+    pollMs: settings.pollMs,
+    heartbeatMs: settings.heartbeatMs,
+    sweepMs: settings.sweepMs,
+    drainGraceMs: settings.drainGraceMs,
+    sweepSteps: built.sweepSteps,
+    countParked: built.countParked,
+  };
+}
+
+function startProbes(options: ServeOptions, phase: Phase): HttpServer {
+  const starting = (): Probe => ({ ok: false, reasons: [phase.reason] });
+  const http = startHttp({
+    host: options.settings.httpHost,
+    port: options.settings.httpPort,
+    version: versionOf(options.definition),
+    logger: options.logger,
+    metrics: options.metrics,
+    health: () => phase.runtime?.health() ?? starting(),
+    ready: () => phase.runtime?.ready() ?? Promise.resolve(starting()),
+  });
+  options.logger.info("http.listening", { url: http.url });
+  return http;
+}
+
+function hostName(): string {
+  try {
+    return Deno.hostname();
+  } catch {
+    // Not permitted in this build; the process id and the start time still tell workers apart in the log.
+    return "unknown-host";
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<null> {
+  if (signal.aborted) return Promise.resolve(null);
+  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(null), { once: true }));
+}
+
+async function bounded(what: string, close: () => Promise<void>, options: ServeOptions): Promise<void> {
+  const done = new AbortController();
+  const late = options.clock.sleep(CLOSE_MS, done.signal).then(() => done.signal.aborted ? "closed" : "late");
+  try {
+    const closing = close().then(() => "closed");
+    if (await Promise.race([closing, late]) === "late") options.logger.warn(`${what}_timed_out`, { limitMs: CLOSE_MS });
+    closing.catch(() => {});
+  } catch (error) {
+    options.logger.warn(`${what}_failed`, { error: describeError(error) });
+  } finally {
+    done.abort();
+  }
+}

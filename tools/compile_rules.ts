@@ -1,0 +1,73 @@
+/**
+ * What `tools/compile.ts` decides, apart from doing it.
+ *
+ * @module
+ */
+
+/** What a binary may do: `general` for a machine of one's own, `container` for a read-only file system. */
+export type Profile = "general" | "container";
+
+/** The profiles. */
+export const PROFILES: readonly Profile[] = ["general", "container"];
+
+/** The bundled entry: the worker's definition with the release and commit it was built from. */
+export function entryText(
+  build: { readonly worker: string; readonly release: string; readonly commit: string },
+): string {
+  return `import { runWorker } from "../../../src/cli/program.ts";
+import { definition } from "../../../workers/${build.worker}/worker.ts";
+
+await runWorker({ ...definition, release: ${JSON.stringify(build.release)}, commit: ${JSON.stringify(build.commit)} });
+`;
+}
+
+/**
+ * Refuses a target that would silently come out wrong.
+ *
+ * @throws {Error} `DENORT_BIN` is set: whatever the target, the binary is of that file's machine.
+ */
+export function refuseTarget(target: string | undefined, own: string, denort: string | undefined): void {
+  if (target === undefined || target === own || !denort) return;
+  throw new Error(
+    `Cannot build for ${target} with DENORT_BIN set: the binary would be of that file's machine (${own}); unset ` +
+      "DENORT_BIN, or build on that machine",
+  );
+}
+
+/** Arguments of the bundling step. */
+export function buildArgs(entry: string, out: string): string[] {
+  return ["bundle", "-q", "--frozen", "--platform", "deno", "--sourcemap=inline", "-o", out, entry];
+}
+
+/** Arguments of the compiling step. */
+export function compileArgs(
+  build: {
+    readonly bundle: string;
+    readonly out: string;
+    readonly profile: Profile;
+    readonly target: string | undefined;
+    readonly env: readonly string[];
+  },
+): string[] {
+  const files = build.profile === "container" ? ["--allow-read=/run/secrets"] : ["--allow-read", "--allow-write"];
+  return [
+    "compile",
+    "-q",
+    "--no-config",
+    "--no-lock",
+    "--no-check",
+    // Without it a binary started on a terminal would ask for what it lacks.
+    "--no-prompt",
+    "--no-code-cache",
+    "--allow-net",
+    ...files,
+    // Every LANEWAY_ variable, so that a misspelled one can be warned of; the rest of the environment reads as unset.
+    `--allow-env=${["LANEWAY_*", ...build.env].join(",")}`,
+    "--ignore-env",
+    "--allow-sys=hostname",
+    ...(build.target === undefined ? [] : ["--target", build.target]),
+    "-o",
+    build.out,
+    build.bundle,
+  ];
+}
