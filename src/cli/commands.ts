@@ -4,6 +4,7 @@
  * @module
  */
 import { describeError } from "../core/describe_error.ts";
+import { SettingsError } from "../core/errors.ts";
 import { createLogger, type ProcessLogger } from "../core/logtape.ts";
 import { limitRepeats } from "../core/log_limit.ts";
 import { createMetrics, type ScrapableMetrics } from "../core/prom_metrics.ts";
@@ -105,7 +106,7 @@ async function openInput(file: string | undefined, context: CommandContext): Pro
       : cause instanceof Deno.errors.NotCapable
       ? "this build may not read files; give the lines on standard input"
       : describeError(cause);
-    throw new Error(`Cannot read --file ${file}: ${why}`, { cause });
+    throw new SettingsError(`Cannot read --file ${file}: ${why}`, { cause });
   }
 }
 
@@ -113,7 +114,7 @@ async function openInput(file: string | undefined, context: CommandContext): Pro
 export async function migrateCommand(
   context: CommandContext,
   settings: Settings,
-  flags: { readonly direction: string; readonly chain?: string; readonly steps: string },
+  flags: { readonly direction?: string; readonly chain?: string; readonly steps: string },
 ): Promise<number> {
   const { logger } = makeTools(settings);
   try {

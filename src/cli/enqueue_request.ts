@@ -56,7 +56,11 @@ export function parseLine(text: string, defaults: LineDefaults): EnqueueRequest 
 /** Checks a request's fields. Returns the request, or why it is refused. */
 export function parseRequest(fields: Readonly<Record<string, unknown>>): EnqueueRequest | string {
   const parsed = LINE.safeParse(fields);
-  if (!parsed.success) return describeIssue(parsed.error.issues[0], fields);
+  if (!parsed.success) {
+    // A misspelled field is the cause, the missing one its effect: tell the cause.
+    const { issues } = parsed.error;
+    return describeIssue(issues.find((issue) => issue.code === "unrecognized_keys") ?? issues[0], fields);
+  }
   const line = parsed.data;
   if (line.delayMs !== undefined && line.notBefore !== undefined) return "delayMs and notBefore exclude each other";
   return {

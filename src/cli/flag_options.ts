@@ -18,7 +18,6 @@ export function addFlags(command: Command, sections: readonly FlagSection[], exc
       command.addOption(option);
     }
   }
-  command.optionsGroup("Other:");
 }
 
 /** A flag's line in help: what it is, its default and range, its variable. */

@@ -29,12 +29,12 @@ export type MigrateRequest = { readonly direction: "up" | "status"; readonly cha
  * @throws {UsageError} An unknown direction, `down` without a chain, or a bad number of steps.
  */
 export function readDirection(
-  flags: { readonly direction: string; readonly chain?: string; readonly steps: string },
+  flags: { readonly direction?: string; readonly chain?: string; readonly steps: string },
 ): MigrateRequest {
   const { direction, chain, steps } = flags;
   if (direction === "up" || direction === "status") return { direction, chain: chain ?? null };
   if (direction !== "down") {
-    throw new UsageError(`Cannot migrate ${JSON.stringify(direction)}: say up, down or status`);
+    throw new UsageError(`Cannot migrate ${JSON.stringify(direction ?? "")}: say up, down or status`);
   }
   // Taking tables down takes their rows along, so it is never done to "everything" by a short command.
   if (chain === undefined) {

@@ -50,29 +50,41 @@ export function buildProgram(definition: WorkerDefinition, io: CliIo, exit: (cod
     `${definition.name} ${definition.release} (${definition.commit ?? "unknown commit"})`,
     "-V, --version",
     "Shows release and commit.",
-  ).helpOption("-h, --help", "Shows this help.").helpCommand(false)
+  ).usage("[serve] [flags] | COMMAND [flags]").helpOption("-h, --help", "Shows this help.").helpCommand(false)
+    .configureHelp({ subcommandTerm: (command) => command.name() })
     .description(`A Laneway worker: runs work items of ${kindList(definition)}.`);
-  const add = (name: string, summary: string, sections: readonly FlagSection[]) => {
+  const add: AddCommand = (name, summary, sections, own = () => {}) => {
     const command = quiet(program.command(name, { isDefault: name === "serve" }), io);
     command.summary(summary).description(summary).helpOption("-h, --help", "Shows this help.");
-    addFlags(command, sections, name === "enqueue" ? ["lane", "kind"] : []);
+    // A command's own options come first in its help, and keep their names from the table's flags.
+    own(command);
+    addFlags(command, sections, command.options.map((option) => option.long?.slice(2) ?? ""));
     return command;
   };
   const settingsOf = (command: Command): Settings => readSettings({ flags: readFlags(command), env: io.env });
   const context = { definition, io, settingsOf, exit };
 
   const serve = add("serve", "Runs the worker until it is told to stop. The default command.", SECTIONS);
-  serve.argument("[words...]").action(async (words: string[]) => {
+  serve.argument("[words...]").usage("[options]").action(async (words: string[]) => {
     refuseUnknownCommand(words[0], program);
     exit(await serveCommand(context, settingsOf(serve)));
   });
-  const enqueue = add("enqueue", "Creates items, from flags or from NDJSON.", ["Store", "Retention", "Logs"]);
-  addEnqueueOptions(enqueue);
+  const enqueue = add(
+    "enqueue",
+    "Creates items, from flags or from NDJSON.",
+    ["Store", "Retention", "Logs"],
+    addEnqueueOptions,
+  );
   enqueue.action(async () => exit(await enqueueCommand(context, settingsOf(enqueue), enqueue.opts())));
-  addMigrate(program, context, add);
-  const check = add("check", "Checks database, schema, logins and pools, and says what to mend.", SECTIONS);
-  check.option("--health", "Asks the running worker's /healthz instead, for a container's health check.")
-    .action(async () => exit(await checkCommand(context, settingsOf(check), check.opts())));
+  addMigrate(context, add);
+  const check = add(
+    "check",
+    "Checks database, schema, logins and pools, and says what to mend.",
+    SECTIONS,
+    (command) =>
+      command.option("--health", "Asks the running worker's /healthz instead, for a container's health check."),
+  );
+  check.action(async () => exit(await checkCommand(context, settingsOf(check), check.opts())));
   for (const command of definition.commands ?? []) addWorkerCommand(command, context, add);
   addCompletions(program, io);
   program.addHelpText("after", () => helpAfter(definition, serve));
@@ -87,22 +99,33 @@ export interface CommandContext {
   exit(code: number): void;
 }
 
-type AddCommand = (name: string, summary: string, sections: readonly FlagSection[]) => Command;
+type AddCommand = (
+  name: string,
+  summary: string,
+  sections: readonly FlagSection[],
+  own?: (command: Command) => void,
+) => Command;
 
-function addMigrate(program: Command, context: CommandContext, add: AddCommand): void {
-  const migrate = add("migrate", "Brings the schema up, takes it down, or tells its state.", ["Store", "Logs"]);
-  migrate.argument("<up|down|status>", "up applies what is missing; down takes back the last step; status only reads")
-    .option("--chain <name>", "Only this chain. `down` needs it.")
-    .option("--steps <number>", "How many steps `down` takes back.", "1")
-    .action(async (direction: string) => {
-      context.exit(await migrateCommand(context, context.settingsOf(migrate), { ...migrate.opts(), direction }));
-    });
-  void program;
+function addMigrate(context: CommandContext, add: AddCommand): void {
+  const migrate = add(
+    "migrate",
+    "Brings the schema up, takes it down, or tells its state.",
+    ["Store", "Logs"],
+    (command) =>
+      command.usage("<up|down|status> [flags]")
+        .argument("[direction]", "up applies what is missing; down takes back the last step; status only reads")
+        .option("--chain <name>", "Only this chain. down needs it.")
+        .option("--steps <number>", "How many steps down takes back.", "1"),
+  );
+  migrate.action(async (direction: string | undefined) => {
+    context.exit(await migrateCommand(context, context.settingsOf(migrate), { ...migrate.opts(), direction }));
+  });
 }
 
 function addWorkerCommand(command: WorkerCommand, context: CommandContext, add: AddCommand): void {
-  const added = add(command.name, command.summary, SECTIONS);
-  for (const option of command.options ?? []) added.option(option.flags, option.help, option.default);
+  const added = add(command.name, command.summary, SECTIONS, (own) => {
+    for (const option of command.options ?? []) own.option(option.flags, option.help, option.default);
+  });
   if (command.examples !== undefined) {
     added.addHelpText("after", `\nExamples:\n${command.examples.map((line) => `  ${line}`).join("\n")}`);
   }
@@ -163,7 +186,7 @@ function kindList(definition: WorkerDefinition): string {
 function helpAfter(definition: WorkerDefinition, serve: Command): string {
   const flags = serve.helpInformation().split("\n");
   const from = flags.findIndex((line) => line.startsWith(`${SECTIONS[0]}:`));
-  const to = flags.findIndex((line) => line.startsWith("Other:"));
+  const to = flags.findIndex((line, i) => i > from && line.startsWith("Options:"));
   const urls = URL_VARIABLES.slice(0, 4).map(({ env, help }) => `  ${env.padEnd(30)} ${help}`);
   return `
 Flags of serve (a flag goes before its variable):

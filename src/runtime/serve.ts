@@ -78,7 +78,7 @@ async function serveBehindProbes(options: ServeOptions, phase: Phase, http: Http
   const open = await Promise.race([opening, aborted(stop.stopping)]);
   if (open === null) {
     opening.then((late) => late?.close()).catch(() => {});
-    logger.info("worker.stopped", { while: phase.reason });
+    logger.info("process.stopped", { while: phase.reason });
     return 0;
   }
   try {
@@ -102,27 +102,22 @@ interface Run {
 }
 
 async function run({ options, phase, open, built, http }: Run): Promise<number> {
-  const { definition, logger, stop, metrics, settings } = options;
+  const { definition, logger, stop, metrics } = options;
   const runtime = createWorkerRuntime(runtimeOptions(options, open, built));
   phase.runtime = runtime;
   metrics.set("laneway_build_info", 1, { version: definition.release, commit: definition.commit ?? "unknown" });
   runtime.start();
-  logger.info("worker.started", {
+  logger.info("process.started", {
     version: versionOf(definition),
     commit: definition.commit,
-    lane: settings.lane,
-    kinds: chooseHandlers(settings.kinds, built.handlers).map((handler) => handler.kind.name).join(","),
     store: open.name,
-    capacity: settings.capacity,
     http: http?.url,
   });
   options.onRunning?.({ parts: open.parts, runtime, httpUrl: http?.url ?? null });
   await aborted(stop.stopping);
   stop.hurrying.addEventListener("abort", () => runtime.skipGrace(), { once: true });
   if (stop.hurrying.aborted) runtime.skipGrace();
-  logger.info("worker.draining", { graceMs: settings.drainGraceMs });
   const report = await runtime.drain();
-  logger.info("worker.stopped", { finished: report.finished, released: report.released, left: report.left });
   return report.left > 0 ? 1 : 0;
 }
 

@@ -1,5 +1,6 @@
 /**
- * `deno task test`: the whole suite, with a plain closing line. Arguments are passed on to `deno test`.
+ * `deno task test`: the whole suite, with a plain closing line. Arguments are passed on to `deno test`. (Not named `test.ts`:
+ * the runner would take it for a test and run itself.)
  *
  * @module
  */

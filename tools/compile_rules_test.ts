@@ -1,0 +1,33 @@
+import assert from "node:assert/strict";
+import { compileArgs, PROFILES, refuseTarget } from "./compile_rules.ts";
+import { countTests } from "./junit.ts";
+
+const BUILD = { bundle: "b.js", out: "w", target: undefined, env: ["WEBHOOK_SECRET"] };
+
+Deno.test("no profile allows running programs, foreign code, prompts or undeclared variables", () => {
+  for (const profile of PROFILES) {
+    const args = compileArgs({ ...BUILD, profile });
+    assert.equal(args.some((arg) => /^--allow-(all|run|ffi|import)|^-A$/.test(arg)), false);
+    assert.ok(args.includes("--no-prompt") && args.includes("--ignore-env"));
+    assert.ok(args.includes("--allow-env=LANEWAY_*,WEBHOOK_SECRET"));
+  }
+});
+
+Deno.test("the container profile writes nothing and reads mounted secrets alone", () => {
+  const args = compileArgs({ ...BUILD, profile: "container" });
+  assert.ok(args.includes("--allow-read=/run/secrets"));
+  assert.equal(args.some((arg) => arg.startsWith("--allow-write")), false);
+});
+
+Deno.test("a cross target is refused where it would silently come out wrong", () => {
+  assert.doesNotThrow(() => refuseTarget(undefined, "x86", "/denort"));
+  assert.doesNotThrow(() => refuseTarget("x86", "x86", "/denort"));
+  assert.doesNotThrow(() => refuseTarget("arm", "x86", undefined));
+  assert.throws(() => refuseTarget("arm", "x86", "/denort"), /DENORT_BIN/);
+});
+
+Deno.test("countTests() adds up the suites of a report", () => {
+  const xml = '<testsuites name="deno test" tests="9" failures="1"><testsuite name="a" tests="6" disabled="1" ' +
+    'errors="0" failures="1"></testsuite><testsuite name="b" tests="3" disabled="0" errors="0" failures="0"/></testsuites>';
+  assert.deepEqual(countTests(xml), { passed: 7, failed: 1, skipped: 1 });
+});
