@@ -3,7 +3,6 @@ import fc from "fast-check";
 import { type InputLine, readLines } from "./line_reader.ts";
 
 async function lines(bytes: Uint8Array, sizes: readonly number[], maxBytes = 1_000): Promise<InputLine[]> {
-  // deno-lint-ignore require-await
   async function* chunks(): AsyncGenerator<Uint8Array> {
     let at = 0;
     for (let i = 0; at < bytes.length; i++) {

@@ -37,8 +37,10 @@ export interface AreaUrls {
 export interface DatabaseSettings extends AreaUrls {
   /** Areas that live elsewhere. */
   readonly areas?: Partial<Readonly<Record<Area, AreaUrls>>>;
-  /** Of every pool. Pools of equal URLs are one pool, of this size. */
+  /** Of every pool. Pools of equal URLs are one pool, of the size first asked for. */
   readonly pool?: PoolOptions;
+  /** The size of the system login's pools, where it differs from `pool.max`. */
+  readonly systemMax?: number;
 }
 
 /** Open databases. */
@@ -63,11 +65,12 @@ export interface OpenDatabases {
  */
 export function openDatabases(settings: DatabaseSettings): OpenDatabases {
   const byUrl = new Map<string, { name: string; pool: Pool }>();
-  const poolFor = (url: string, name: string) => {
+  const systemPool = { ...settings.pool, max: settings.systemMax ?? settings.pool?.max };
+  const poolFor = (url: string, name: string, options?: PoolOptions) => {
     checkUrl(url, name);
     const known = byUrl.get(url);
     if (known !== undefined) return known.pool;
-    const pool = new Pool(url, settings.pool);
+    const pool = new Pool(url, options);
     byUrl.set(url, { name, pool });
     return pool;
   };
@@ -75,8 +78,8 @@ export function openDatabases(settings: DatabaseSettings): OpenDatabases {
     const urls = settings.areas?.[area];
     const prefix = urls === undefined ? "" : `${area} `;
     return createDatabase({
-      runtime: poolFor((urls ?? settings).runtime, `${prefix}runtime`),
-      system: poolFor((urls ?? settings).system, `${prefix}system`),
+      runtime: poolFor((urls ?? settings).runtime, `${prefix}runtime`, settings.pool),
+      system: poolFor((urls ?? settings).system, `${prefix}system`, systemPool),
     });
   };
   const databases: Databases = { core: open("core"), queue: open("queue"), activity: open("activity") };

@@ -8,6 +8,8 @@ import { SettingsError, UnavailableError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { MigrationChain } from "../db/chain.ts";
+import { inspectDatabase, loginWarnings } from "../db/inspect.ts";
+import { listenOn } from "../db/listener.ts";
 import { describeStatus, schemaStatus } from "../db/migrator.ts";
 import { type OpenDatabases, openDatabases } from "../db/postgres_database.ts";
 import { SqliteDatabase } from "../db/sqlite.ts";
@@ -101,9 +103,12 @@ async function openPostgres(options: OpenStoreOptions): Promise<OpenStore | null
     await open.close(500);
     throw error;
   }
+  if (options.onWaiting !== undefined) await warnOfLogins(options);
+  const listenUrl = settings.urls.listen ?? settings.urls.areas.queue?.system ?? settings.urls.system;
   const topics = new PostgresTopics({
-    database: open.databases.queue,
-    listenUrl: settings.listen === "on" ? settings.urls.listen ?? settings.urls.system : null,
+    run: (sql, params) => open.databases.queue.system(sql, params),
+    ...(settings.listen === "on" && listenUrl !== null ? { listen: listenOn(listenUrl) } : {}),
+    clock: options.clock,
     logger: options.logger,
     metrics: options.metrics,
   });
@@ -145,6 +150,15 @@ export function databaseSettings(settings: Settings, applicationName: string): P
     },
     systemMax: settings.systemPoolSize,
   };
+}
+
+// Tenants are only as apart as the logins are plain: a worker with too much power says so at every start.
+async function warnOfLogins({ settings, chains, logger }: OpenStoreOptions): Promise<void> {
+  for (const use of ["runtime", "system"] as const) {
+    const url = settings.urls[use];
+    const facts = url === null ? null : await inspectDatabase(url, { chains });
+    for (const warning of facts?.ok ? loginWarnings(facts.login, use) : []) logger.warn("login.warning", { warning });
+  }
 }
 
 const FIRST_WAIT_MS = 200;

@@ -1,0 +1,144 @@
+/**
+ * `check`: the doctor. Looks at everything a worker depends on, changes nothing, and says for each trouble what mends it.
+ *
+ * @module
+ */
+import { inspectDatabase, type Inspection, loginWarnings, type ServerFacts } from "../db/inspect.ts";
+import type { ChainStatus } from "../db/migration_rules.ts";
+import { describeStatus } from "../db/migrator.ts";
+import { SqliteDatabase } from "../db/sqlite.ts";
+import { sqliteMigrationStatus } from "../db/sqlite_migrator.ts";
+import { chainsOf } from "../runtime/open_parts.ts";
+import { requireStore, type Settings } from "../runtime/settings.ts";
+import type { CommandContext } from "./program.ts";
+
+/** One finding. `ok` and `warn` leave the exit code at 0. */
+export interface Check {
+  readonly name: string;
+  readonly state: "ok" | "warn" | "fail";
+  /** What was found, and for a trouble what mends it. */
+  readonly said: string;
+}
+
+// A worker's clock decides nothing about leases, but its log and its schedules are read against the database's.
+const CLOCK_WARN_MS = 2_000;
+const OLDEST_SERVER = 140_000;
+// Each worker also holds one connection that listens.
+const LISTENERS = 1;
+
+/** Runs every check and prints the table. 0 when none failed, else 1. */
+export async function runChecks(settings: Settings, context: CommandContext): Promise<number> {
+  const choice = requireStore(settings, "work");
+  const settingsChecks = settings.warnings.map((said): Check => ({ name: "settings", state: "warn", said }));
+  const found = choice.engine === "sqlite"
+    ? await checkSqlite(choice.path, context)
+    : await checkPostgres(settings, context);
+  const checks = [...settingsChecks, ...found];
+  for (const line of formatChecks(checks)) context.io.print(line);
+  return checks.some((check) => check.state === "fail") ? 1 : 0;
+}
+
+/** The findings as an aligned table and a closing count. */
+export function formatChecks(checks: readonly Check[]): string[] {
+  const width = Math.max(...checks.map((check) => check.name.length), 0);
+  const lines = checks.map(({ name, state, said }) => `${state.padEnd(4)}  ${name.padEnd(width)}  ${said}`);
+  const count = (state: Check["state"]) => checks.filter((check) => check.state === state).length;
+  return [...lines, `${count("ok")} ok, ${count("warn")} warnings, ${count("fail")} failed`];
+}
+
+async function checkSqlite(path: string, context: CommandContext): Promise<Check[]> {
+  if (path === ":memory:") return [{ name: "store", state: "ok", said: "memory: nothing is kept beyond the process" }];
+  const db = new SqliteDatabase(path);
+  try {
+    const chains = await sqliteMigrationStatus(db, chainsOf(context.definition));
+    // A store that is behind is migrated by whoever opens it to work.
+    const mended = chains.map((status): ChainStatus =>
+      status.state === "behind" || status.state === "not-migrated" ? { ...status, state: "current" } : status
+    );
+    return [{ name: "store", state: "ok", said: `sqlite:${path} opens` }, ...checkChains(mended)];
+  } finally {
+    db.close();
+  }
+}
+
+async function checkPostgres(settings: Settings, context: CommandContext): Promise<Check[]> {
+  const chains = chainsOf(context.definition);
+  const checks: Check[] = [];
+  const logins = [["runtime", settings.urls.runtime], ["system", settings.urls.system]] as const;
+  let server: ServerFacts | null = null;
+  for (const [use, url] of logins) {
+    const facts = await inspectDatabase(url ?? "", { chains, clock: context.io.clock });
+    checks.push(...checkLogin(use, facts));
+    if (!facts.ok) continue;
+    if (server === null) checks.push(...checkServer(facts.server));
+    server ??= facts.server;
+    if (use === "system") {
+      checks.push(
+        ...facts.schemas === null
+          ? [fail("schema", "the system login may not read it: run migrate up, then grant laneway_system to the login")]
+          : checkChains(facts.schemas),
+      );
+    }
+  }
+  if (server !== null) checks.push(checkPools(settings, server));
+  for (const area of Object.keys(settings.urls.areas)) {
+    checks.push({ name: `${area} area`, state: "ok", said: "has a database of its own (migrate status looks at it)" });
+  }
+  return checks;
+}
+
+function checkLogin(use: "runtime" | "system", facts: Inspection): Check[] {
+  const name = `${use} login`;
+  if (!facts.ok) return [fail(name, facts.problem)];
+  const warnings = loginWarnings(facts.login, use);
+  if (warnings.length === 0) {
+    return [{ name, state: "ok", said: `${facts.login.login} has the rights it needs, no more` }];
+  }
+  return warnings.map((said) => ({ name, state: "warn", said }));
+}
+
+function checkServer(server: ServerFacts): Check[] {
+  const offset = server.clockOffsetMs;
+  const clock: Check = Math.abs(offset) > CLOCK_WARN_MS
+    ? {
+      name: "clock",
+      state: "warn",
+      said:
+        `the database is ${Math.abs(offset)} ms ${offset > 0 ? "ahead" : "behind"}: leases go by its clock, but set ` +
+        "this machine's, or log lines mislead",
+    }
+    : { name: "clock", state: "ok", said: `within ${Math.max(Math.abs(offset), 1)} ms of the database` };
+  const old = server.versionNumber < OLDEST_SERVER;
+  const database: Check = server.readOnly
+    ? fail("database", `${server.database} is a standby and takes no writes: point the URLs at the primary`)
+    : old
+    ? fail("database", `Postgres ${server.version} is too old: use 14 or later`)
+    : { name: "database", state: "ok", said: `${server.database}, Postgres ${server.version}` };
+  return [database, clock];
+}
+
+function checkChains(statuses: readonly ChainStatus[]): Check[] {
+  return statuses.map((status) => ({
+    name: `schema ${status.chain}`,
+    state: status.state === "current" ? "ok" : "fail",
+    said: describeStatus(status),
+  }));
+}
+
+function checkPools(settings: Settings, server: ServerFacts): Check {
+  const own = settings.poolSize + settings.systemPoolSize + (settings.listen === "on" ? LISTENERS : 0);
+  const free = server.maxConnections - server.reservedConnections;
+  const said =
+    `a worker opens up to ${own} connections for capacity ${settings.capacity}; the server allows ${free}, ` +
+    `${server.connectionsInUse} are in use`;
+  if (settings.pooler === "transaction") return { name: "pools", state: "ok", said: `${said} (behind a pooler)` };
+  if (own > free) return fail("pools", `${said}: lower --pool-size, or raise max_connections`);
+  if (own > free - server.connectionsInUse) {
+    return { name: "pools", state: "warn", said: `${said}: one more worker may not fit; lower --pool-size` };
+  }
+  return { name: "pools", state: "ok", said: `${said}, room for ${Math.floor(free / own)} such workers in all` };
+}
+
+function fail(name: string, said: string): Check {
+  return { name, state: "fail", said };
+}
