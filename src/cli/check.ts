@@ -10,7 +10,7 @@ import { SqliteDatabase } from "../db/sqlite.ts";
 import { sqliteMigrationStatus } from "../db/sqlite_migrator.ts";
 import { chainsOf } from "../runtime/open_parts.ts";
 import { requireStore, type Settings } from "../runtime/settings.ts";
-import type { CommandContext } from "./program.ts";
+import type { CommandContext } from "./command_context.ts";
 
 /** One finding. `ok` and `warn` leave the exit code at 0. */
 export interface Check {

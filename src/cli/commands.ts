@@ -20,7 +20,7 @@ import { enqueueLines, enqueueOne, type EnqueueSummary } from "./enqueue.ts";
 import { defaultsOf, type EnqueueFlags, fieldsOf, isSingle } from "./enqueue_options.ts";
 import { parseRequest } from "./enqueue_request.ts";
 import { migrate, readDirection } from "./migrate.ts";
-import type { CommandContext } from "./program.ts";
+import type { CommandContext } from "./command_context.ts";
 
 interface Tools {
   readonly logger: ProcessLogger;

@@ -14,7 +14,7 @@ import { migrateSqliteDown, migrateSqliteUp, sqliteMigrationStatus } from "../db
 import { chainsOf } from "../runtime/open_parts.ts";
 import { requireStore, type Settings } from "../runtime/settings.ts";
 import { UsageError } from "../runtime/usage_error.ts";
-import type { CommandContext } from "./program.ts";
+import type { CommandContext } from "./command_context.ts";
 
 /** What is asked of the migrator. */
 export type MigrateRequest = { readonly direction: "up" | "status"; readonly chain: string | null } | {

@@ -13,6 +13,7 @@ import { checkCommand, enqueueCommand, migrateCommand, serveCommand, workerComma
 import { completionScript, type Shell, SHELLS } from "./completions.ts";
 import { describeFailure } from "./exit.ts";
 import { addFlags, readFlags } from "./flag_options.ts";
+import type { CommandContext } from "./command_context.ts";
 import type { CliIo } from "./io.ts";
 import { systemIo } from "./io.ts";
 import { addEnqueueOptions } from "./enqueue_options.ts";
@@ -89,14 +90,6 @@ export function buildProgram(definition: WorkerDefinition, io: CliIo, exit: (cod
   addCompletions(program, io);
   program.addHelpText("after", () => helpAfter(definition, serve));
   return program;
-}
-
-/** What the commands share. */
-export interface CommandContext {
-  readonly definition: WorkerDefinition;
-  readonly io: CliIo;
-  settingsOf(command: Command): Settings;
-  exit(code: number): void;
 }
 
 type AddCommand = (

@@ -1,0 +1,116 @@
+/**
+ * Two lists that only grow on purpose: statements without a tenant, and operations without one.
+ */
+import assert from "node:assert/strict";
+import { production, readSources } from "./source_files.ts";
+
+/** Storage methods whose statements run on the system login, without a tenant. Each says why in its interface. */
+const TENANTLESS: Readonly<Record<string, readonly string[]>> = {
+  audit: ["createEntries"],
+  outbox: ["readPending", "markDone", "purgeDone", "readLag"],
+  tenancy: ["createOrg", "endOrg", "createUser", "readUser", "readSubjects", "liveOrgIds"],
+  work: [
+    "claim",
+    "settle",
+    "extendLeases",
+    "readClaims",
+    "failOrphaned",
+    "promote",
+    "orgsWithStale",
+    "failStaleOf",
+    "readUnaudited",
+    "clearAudit",
+    "purgeItems",
+    "purgeKeys",
+    "readGauges",
+    "takeSweepStep",
+  ],
+};
+
+/** Private parts of the above, that run their statements. */
+const PARTS: Readonly<Record<string, readonly string[]>> = { work: ["readClaimed", "settleEncoded"] };
+
+/** Manager operations that take a `RequestContext`: they act before, beside or across tenants. */
+const REQUEST_STAGE: Readonly<Record<string, readonly string[]>> = {
+  audit: ["appendEntries"],
+  outbox: ["relayPending", "purgeDone", "readLag"],
+  tenancy: [
+    "createOrg",
+    "createUser",
+    "addMember",
+    "endMembership",
+    "endOrg",
+    "memberContext",
+    "serviceContext",
+    "serviceContexts",
+    "serviceContextsOf",
+    "claimContexts",
+  ],
+  work: [
+    "claim",
+    "promote",
+    "staleOrgs",
+    "failStaleOfEnded",
+    "auditDeadLetters",
+    "purgeItems",
+    "purgeKeys",
+    "readGauges",
+    "maintenanceContexts",
+    "takeSweepStep",
+  ],
+};
+
+/** Of each `.system(` call, the method it stands in: the nearest method head above it. */
+function callers(text: string): string[] {
+  const found: string[] = [];
+  let method = "?";
+  for (const line of text.split("\n")) {
+    const head = /^ {2}(?:async )?\*?#?(\w+)(?:<[^>]*>)?\(/.exec(line) ??
+      /^(?:export )?(?:async )?function (\w+)/.exec(line);
+    if (head?.[1] !== undefined && head[1] !== "constructor") method = head[1];
+    if (/\.system\b(?:<[^(]*>)?\(/.test(line)) found.push(method);
+  }
+  return found;
+}
+
+Deno.test("every statement without a tenant stands in a method of the list", async () => {
+  for (const [room, allowed] of Object.entries(TENANTLESS)) {
+    const files = production(await readSources(`src/${room}`));
+    const found = new Set(files.flatMap(({ text }) => callers(text)));
+    assert.deepEqual(
+      [...found].filter((method) => ![...allowed, ...PARTS[room] ?? []].includes(method)),
+      [],
+      `src/${room}`,
+    );
+  }
+});
+
+Deno.test("no other room runs statements without a tenant, but the cache, the topics and the migrators", async () => {
+  const rooms = new Set([...Object.keys(TENANTLESS), "infra", "db"]);
+  const wrong = production(await readSources("src")).filter(({ path, text }) =>
+    !rooms.has(path.split("/")[1] ?? "") && callers(text).length > 0
+  );
+  // The hint a worker sends belongs to no org.
+  assert.deepEqual(wrong.map(({ path }) => path).filter((path) => path !== "src/runtime/open_store.ts"), []);
+});
+
+Deno.test("every method of the list says that it is tenant-less, and why", async () => {
+  for (const [room, methods] of Object.entries(TENANTLESS)) {
+    const declared = (await readSources(`src/${room}`)).map(({ text }) => text).join("\n");
+    for (const method of methods) {
+      const docs = [...declared.matchAll(new RegExp(`/\\*\\*((?:(?!\\*/)[\\s\\S])*)\\*/\\s*${method}\\(`, "g"))];
+      assert.ok(docs.some(([, doc]) => doc?.includes("Tenant-less")), `${room}.${method}`);
+    }
+  }
+});
+
+Deno.test("every operation that takes a request stage is on the list, and the list names no other", async () => {
+  for (const [room, methods] of Object.entries(REQUEST_STAGE)) {
+    const text = production(await readSources(`src/${room}`)).filter(({ path }) => /\/(types|manager)\.ts$/.test(path))
+      .map((file) => file.text).join("\n");
+    const taken = [...text.matchAll(/^ {2}(\w+)(?:<[^>]*>)?\(\s*rctx: RequestContext/gm)].map((match) =>
+      match[1] ?? ""
+    );
+    assert.deepEqual([...new Set(taken)].sort(), [...methods].sort(), `src/${room}`);
+  }
+});

@@ -1,0 +1,38 @@
+/**
+ * README says what the code says.
+ */
+import assert from "node:assert/strict";
+import { METRICS } from "../../src/core/metrics.ts";
+import { envName, FLAG_ENTRIES } from "../../src/runtime/flags.ts";
+import { readmeWithTables } from "../../tools/readme_tables.ts";
+import { readSources, ROOT } from "./source_files.ts";
+
+const readme = await Deno.readTextFile(`${ROOT}README.md`);
+
+Deno.test("README's tables are those the code generates (deno task docs)", () => {
+  assert.equal(readme, readmeWithTables(readme));
+  for (const [, spec] of FLAG_ENTRIES) assert.ok(readme.includes(`--${spec.flag}`) && readme.includes(envName(spec)));
+  for (const name of Object.keys(METRICS)) assert.ok(readme.includes(name));
+});
+
+Deno.test("every flag, variable and metric that README or a deployment file names exists", async () => {
+  const files = [{ path: "README.md", text: readme }, ...await readSources("deploy", [".yaml", ".yml", ".env", ".tf"])];
+  const flags = FLAG_ENTRIES.map(([, spec]) => envName(spec));
+  for (const { path, text } of files) {
+    for (const [name] of text.matchAll(/\bLANEWAY_[A-Z_]+\b/g)) {
+      const known = flags.includes(name) || /^LANEWAY_(\w+_)?DATABASE_URL(_FILE)?$/.test(name);
+      assert.ok(known, `${path} names ${name}, which nothing reads`);
+    }
+    for (const [name] of text.matchAll(/\blaneway_[a-z_]+(_total|_seconds|_items|_work\w*)\b/g)) {
+      assert.ok(name in METRICS || name === "laneway_event_loop_lag_seconds", `${path} names ${name}, no metric`);
+    }
+  }
+});
+
+Deno.test("README's paths exist", async () => {
+  const missing: string[] = [];
+  for (const [, path] of readme.matchAll(/`((?:src|tests|tools|migrations|workers)\/[\w./-]+)`/g)) {
+    if (path !== undefined && !await Deno.stat(ROOT + path).then(() => true, () => false)) missing.push(path);
+  }
+  assert.deepEqual(missing, []);
+});
