@@ -94,6 +94,7 @@ export interface TenancyStorage {
   endOrg(orgId: string): Promise<boolean>;
   /** Inserts a user; false when the id exists. Tenant-less: users belong to no org. */
   createUser(user: User): Promise<boolean>;
+  /** Tenant-less: users belong to no org. */
   readUser(userId: string): Promise<User | null>;
   /** Inserts or revives a membership and returns the row as it stands. Throws `NotFoundError` when org or user is absent. */
   writeMembership(membership: Membership): Promise<Membership>;
