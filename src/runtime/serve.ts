@@ -45,6 +45,8 @@ interface Phase {
 
 // Nothing at the end may hang: whatever takes longer is left behind, the process exits.
 const CLOSE_MS = 3_000;
+// A signal while starting ends the process within two seconds, the log's flush included.
+const STOP_STARTING_MS = 1_000;
 
 /**
  * Serves until it is told to stop.
@@ -77,8 +79,8 @@ async function serveBehindProbes(options: ServeOptions, phase: Phase, http: Http
   // A signal while starting ends the wait, whatever the database does.
   const open = await Promise.race([opening, aborted(stop.stopping)]);
   if (open === null) {
-    opening.then((late) => late?.close()).catch(() => {});
     logger.info("process.stopped", { while: phase.reason });
+    await bounded("store.close", async () => void await (await opening)?.close(), options, STOP_STARTING_MS);
     return 0;
   }
   try {
@@ -177,12 +179,17 @@ function aborted(signal: AbortSignal): Promise<null> {
   return new Promise((resolve) => signal.addEventListener("abort", () => resolve(null), { once: true }));
 }
 
-async function bounded(what: string, close: () => Promise<void>, options: ServeOptions): Promise<void> {
+async function bounded(
+  what: string,
+  close: () => Promise<void>,
+  options: ServeOptions,
+  limitMs: number = CLOSE_MS,
+): Promise<void> {
   const done = new AbortController();
-  const late = options.clock.sleep(CLOSE_MS, done.signal).then(() => done.signal.aborted ? "closed" : "late");
+  const late = options.clock.sleep(limitMs, done.signal).then(() => done.signal.aborted ? "closed" : "late");
   try {
     const closing = close().then(() => "closed");
-    if (await Promise.race([closing, late]) === "late") options.logger.warn(`${what}_timed_out`, { limitMs: CLOSE_MS });
+    if (await Promise.race([closing, late]) === "late") options.logger.warn(`${what}_timed_out`, { limitMs });
     closing.catch(() => {});
   } catch (error) {
     options.logger.warn(`${what}_failed`, { error: describeError(error) });

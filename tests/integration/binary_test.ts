@@ -1,0 +1,93 @@
+/**
+ * The compiled binary of each worker: built, asked for its version, run on memory, and told to stop.
+ */
+import assert from "node:assert/strict";
+import { ROOT } from "../house/source_files.ts";
+import { waitFor } from "../support/wait_for.ts";
+
+async function workers(): Promise<string[]> {
+  const names: string[] = [];
+  const entries = await Array.fromAsync(Deno.readDir(`${ROOT}workers`)).catch(() => []);
+  for (const entry of entries) {
+    const there = await Deno.stat(`${ROOT}workers/${entry.name}/worker.ts`).then(() => true, () => false);
+    if (there) names.push(entry.name);
+  }
+  return names.sort();
+}
+
+/** Builds a worker; null, with the reason printed, where no runtime base can be had. */
+async function build(worker: string, folder: string): Promise<string | null> {
+  const out = `${folder}/${worker}`;
+  const { code, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: ["run", "-A", `${ROOT}tools/compile.ts`, worker, "--out", out],
+    cwd: ROOT,
+    stdin: "null",
+    stdout: "null",
+    stderr: "piped",
+  }).output();
+  const said = new TextDecoder().decode(stderr);
+  if (code !== 0 && said.includes("runtime base")) {
+    console.log(`NOT RUN: ${said.trim()}`);
+    return null;
+  }
+  assert.equal(code, 0, said);
+  return out;
+}
+
+async function run(binary: string, args: readonly string[]): Promise<{ code: number; out: string; errors: string }> {
+  const { code, stdout, stderr } = await new Deno.Command(binary, {
+    args: [...args],
+    clearEnv: true,
+    stdin: "null",
+  }).output();
+  return { code, out: new TextDecoder().decode(stdout), errors: new TextDecoder().decode(stderr) };
+}
+
+async function serveAndStop(binary: string): Promise<void> {
+  const child = new Deno.Command(binary, {
+    args: ["--store", "memory", "--http-port", "0", "--log-format", "json"],
+    env: { LANEWAY_CAPACTY: "3", SECRET_OF_THE_SHELL: "x" },
+    clearEnv: true,
+    stdin: "null",
+    stdout: "null",
+    stderr: "piped",
+  }).spawn();
+  let log = "";
+  const reading = (async () => {
+    for await (const part of child.stderr.pipeThrough(new TextDecoderStream())) log += part;
+  })();
+  try {
+    const url = await waitFor("the worker to run", () => {
+      assert.equal(/process\.stray_error/.test(log), false, log);
+      return log.includes("process.started") ? /http:\/\/127\.0\.0\.1:\d+/.exec(log)?.[0] : undefined;
+    });
+    for (const path of ["/healthz", "/readyz", "/livez", "/metrics"]) {
+      const response = await fetch(url + path);
+      assert.equal(response.status, 200, `${path}: ${await response.text()}`);
+      await response.body?.cancel().catch(() => {});
+    }
+    assert.match(log, /did you mean LANEWAY_CAPACITY\?/);
+  } finally {
+    child.kill("SIGTERM");
+  }
+  const { code } = await child.status;
+  await reading;
+  assert.equal(code, 0, log);
+}
+
+for (const worker of await workers()) {
+  Deno.test(`the binary of ${worker} says its version, runs on memory, and drains at SIGTERM`, async () => {
+    const folder = await Deno.makeTempDir({ prefix: "laneway-binary-" });
+    try {
+      const binary = await build(worker, folder);
+      if (binary === null) return;
+      const version = await run(binary, ["--version"]);
+      assert.match(version.out, new RegExp(`^${worker} \\d+\\.\\d+\\.\\d+\\S* \\([0-9a-f]{12}(-dirty)?|unknown\\)`));
+      const bad = await run(binary, ["--lease", "5"]);
+      assert.deepEqual([bad.code, bad.errors.trim().split("\n").length], [2, 1], bad.errors);
+      await serveAndStop(binary);
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  });
+}

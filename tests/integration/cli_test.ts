@@ -1,0 +1,223 @@
+/**
+ * The command line from end to end: bad input, enqueue, serve, migrate and check, on SQLite and on Postgres.
+ */
+import assert from "node:assert/strict";
+import { newId } from "../../src/core/ids.ts";
+import { SqliteDatabase } from "../../src/db/sqlite.ts";
+import { CHAINS } from "../../src/migrations.ts";
+import { runCli, TestStop, testWorker } from "../support/cli.ts";
+import { createTestDatabase, type TestDatabase } from "../support/postgres.ts";
+import { waitFor } from "../support/wait_for.ts";
+
+const ORG = newId();
+const QUIET = ["--log-level", "error", "--log-format", "json"];
+
+const BAD: readonly (readonly [args: string, env: Record<string, string>, says: RegExp])[] = [
+  ["--capcity 3", {}, /unknown option '--capcity' \(Did you mean --capacity\?\)/],
+  ["--lease 30 --store memory", {}, /--lease "30".*30s/],
+  ["--capacity 0 --store memory", {}, /--capacity "0".*1 to 2000/],
+  ["--kind ECO --store memory", {}, /--kind ECO.*did you mean ECHO\?/],
+  ["--store oracle", {}, /--store "oracle".*memory, sqlite:PATH or postgres/],
+  ["", {}, /LANEWAY_DATABASE_URL.*--store memory/],
+  ["srve", {}, /Unknown command "srve", did you mean serve\?/],
+  ["--database-url postgres://u:s3cret@h/x", {}, /set LANEWAY_DATABASE_URL/],
+  ["migrate sideways --store memory", {}, /say up, down or status/],
+  ["migrate down --store memory", {}, /--chain/],
+  ["enqueue --key k --store sqlite:x.db", {}, /org is missing/],
+  ["enqueue --store memory", {}, /sqlite:PATH or Postgres/],
+  ["completions tcsh", {}, /bash, zsh, fish/],
+  ["--store memory", { LANEWAY_LEASE: "forever" }, /LANEWAY_LEASE "forever"/],
+];
+
+for (const [args, env, says] of BAD) {
+  Deno.test(`bad input is one line, exit 2: ${args || "no store"} ${Object.keys(env).join("")}`, async () => {
+    const { code, out, errors } = await runCli(args.split(" ").filter((word) => word !== ""), { env });
+    assert.equal(code, 2);
+    assert.equal(errors.length, 1);
+    assert.match(errors[0] ?? "", says);
+    assert.equal(/\n|s3cret/.test(errors[0] ?? ""), false);
+    assert.deepEqual(out, []);
+  });
+}
+
+Deno.test("--version names release and commit; --help names every command and flag", async () => {
+  assert.deepEqual(await runCli(["--version"]), { code: 0, out: ["test-worker 1.2.3 (abc123)"], errors: [] });
+  const { code, out } = await runCli(["--help"]);
+  assert.equal(code, 0);
+  for (const word of ["serve", "enqueue", "migrate", "check", "--drain-grace", "LANEWAY_LEASE", "10s", "Examples:"]) {
+    assert.ok(out.join("\n").includes(word), word);
+  }
+});
+
+Deno.test("completions of each shell name the commands and flags", async () => {
+  for (const shell of ["bash", "zsh", "fish"]) {
+    const text = (await runCli(["completions", shell])).out.join("\n");
+    for (const word of ["enqueue", "drain-grace", "test-worker"]) assert.ok(text.includes(word), `${shell}: ${word}`);
+  }
+});
+
+async function withSqlite(use: (store: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.makeTempDir({ prefix: "laneway-cli-" });
+  try {
+    const store = `sqlite:${folder}/store.db`;
+    assert.equal((await runCli(["migrate", "up", "--store", store])).code, 0);
+    const db = new SqliteDatabase(`${folder}/store.db`);
+    await db.write((session) => session.run("insert into core_orgs (id, name, created_at) values (?, 'Acme', 0)", ORG));
+    db.close();
+    await use(store);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+async function serveUntil(
+  args: readonly string[],
+  env: Record<string, string>,
+  keys: readonly string[],
+): Promise<number> {
+  const handled: string[] = [];
+  const stop = new TestStop();
+  const running = runCli(["serve", "--http-port", "0", "--poll", "20ms", ...QUIET, ...args], {
+    env,
+    definition: testWorker(handled),
+    stop,
+  });
+  try {
+    await waitFor("every item handled", () => keys.every((key) => handled.includes(key)));
+  } finally {
+    stop.stop();
+  }
+  const { code, errors } = await running;
+  assert.deepEqual(errors, []);
+  assert.deepEqual(handled.toSorted(), keys.toSorted(), "each once");
+  return code;
+}
+
+const LINES = [
+  `{"org":"${ORG}","kind":"ECHO","key":"a","payload":{"text":"1"}}`,
+  "",
+  "{oops",
+  `{"org":"${ORG}","kind":"ECHO","key":"a","payload":{"text":"1"}}`,
+  `{"org":"${ORG}","kind":"ECHO","key":"b","payload":{"text":2}}`,
+  `{"org":"${ORG}","kind":"ECHO","key":"c","payload":{"text":"3"}}`,
+].join("\n");
+
+function checkReport(out: readonly string[]): void {
+  assert.match(out[0] ?? "", /^line 1: inserted [0-9a-f-]{36}$/);
+  assert.match(out[1] ?? "", /^line 3: refused: the line is no JSON/);
+  assert.equal(out[2], out[0]?.replace("line 1: inserted", "line 4: already there"));
+  assert.match(out[3] ?? "", /^line 5: refused: .*payload\.text/);
+  assert.match(out[4] ?? "", /^line 6: inserted/);
+  assert.equal(out[5], "2 inserted, 1 already there, 2 refused");
+}
+
+Deno.test("enqueue tells each line's fate, and serve runs what was inserted, once, on a SQLite file", async () => {
+  await withSqlite(async (store) => {
+    const first = await runCli(["enqueue", "--store", store], { stdin: LINES });
+    assert.equal(first.code, 1);
+    checkReport(first.out);
+    assert.equal(await serveUntil(["--store", store], {}, ["a", "c"]), 0);
+    const again = await runCli(["enqueue", "--store", store, "--org", ORG, "--kind", "ECHO", "--key", "a"].concat([
+      "--payload",
+      '{"text":"1"}',
+    ]));
+    assert.equal(again.code, 0);
+    assert.match(again.out[0] ?? "", /^already there/);
+  });
+});
+
+Deno.test("an org that is not there is refused by line", async () => {
+  await withSqlite(async (store) => {
+    const { code, out } = await runCli(["enqueue", "--store", store, "--org", newId()], {
+      stdin: '{"kind":"ECHO","key":"a","payload":{"text":"1"}}',
+    });
+    assert.equal(code, 1);
+    assert.match(out[0] ?? "", /^line 1: refused: .*no such org/);
+  });
+});
+
+Deno.test("a taken port, an unreadable file and a database that is down are one line, exit 1", async () => {
+  const taken = Deno.listen({ hostname: "127.0.0.1", port: 0 });
+  try {
+    const port = String(taken.addr.port);
+    const busy = await runCli(["--store", "memory", "--http-port", port, ...QUIET]);
+    assert.equal(busy.code, 1);
+    assert.match(busy.errors.join("|"), new RegExp(`127.0.0.1:${port}: another program has the port.*--http-port`));
+  } finally {
+    taken.close();
+  }
+  const file = await runCli(["enqueue", "--file", "/nope", "--store", "sqlite:/nope/x.db"]);
+  assert.deepEqual([file.code, file.errors], [1, ["test-worker: Cannot read --file /nope: there is no such file"]]);
+  const down = "postgres://u:s3cret@127.0.0.1:1/x";
+  const gone = await runCli(["enqueue", ...QUIET], {
+    env: { LANEWAY_DATABASE_URL: down, LANEWAY_SYSTEM_DATABASE_URL: down },
+  });
+  assert.equal(gone.code, 1);
+  assert.match(gone.errors.join("|"), /^test-worker: Cannot connect to the database/);
+  assert.equal(gone.errors.join("").includes("s3cret"), false);
+});
+
+Deno.test("a stop while the database is down ends the start", async () => {
+  const down = "postgres://u:p@127.0.0.1:1/x";
+  const stop = new TestStop();
+  const running = runCli(["--http", "off", ...QUIET], {
+    env: { LANEWAY_DATABASE_URL: down, LANEWAY_SYSTEM_DATABASE_URL: down },
+    stop,
+  });
+  stop.stop();
+  assert.deepEqual(await running, { code: 0, out: [], errors: [] });
+});
+
+function urls(db: TestDatabase): Record<string, string> {
+  return {
+    LANEWAY_DATABASE_URL: db.url("runtime"),
+    LANEWAY_SYSTEM_DATABASE_URL: db.url("system"),
+    LANEWAY_MIGRATE_DATABASE_URL: db.url("owner"),
+  };
+}
+
+Deno.test("on Postgres: migrate tells the state, check is content, enqueue and serve do their work", async () => {
+  const db = await createTestDatabase(CHAINS);
+  try {
+    const env = urls(db);
+    await db.adminSql("insert into core.orgs (id, name, created_at) values ($1, 'Acme', now())", [ORG]);
+    const status = await runCli(["migrate", "status"], { env });
+    assert.deepEqual([status.code, status.out.every((line) => line.includes(": current"))], [0, true]);
+    const check = await runCli(["check"], { env });
+    assert.deepEqual([check.code, check.errors], [0, []], check.out.join("\n"));
+    assert.match(check.out.at(-1) ?? "", / 0 failed$/);
+    const report = await runCli(["enqueue", ...QUIET], { env, stdin: LINES });
+    checkReport(report.out);
+    assert.equal(await serveUntil([], env, ["a", "c"]), 0);
+  } finally {
+    await db.drop();
+  }
+});
+
+Deno.test("on Postgres: an unmigrated database and a wrong password end a worker with the fix, exit 1", async () => {
+  const db = await createTestDatabase([]);
+  try {
+    const empty = await runCli(["--http", "off", ...QUIET], { env: urls(db) });
+    assert.equal(empty.code, 1);
+    assert.match(empty.errors.join("|"), /not migrated.*migrate up/);
+    const bare = await runCli(["check"], { env: urls(db) });
+    assert.equal(bare.code, 1);
+  } finally {
+    await db.drop();
+  }
+});
+
+Deno.test("check names each trouble: a superuser for a login, and a database that is down", async () => {
+  const db = await createTestDatabase(CHAINS);
+  try {
+    const power = await runCli(["check"], { env: { ...urls(db), LANEWAY_DATABASE_URL: db.url("admin") } });
+    assert.ok(power.out.some((line) => /^warn +runtime login .*superuser/.test(line)), power.out.join("\n"));
+  } finally {
+    await db.drop();
+  }
+  const down = "postgres://u:s3cret@127.0.0.1:1/x";
+  const gone = await runCli(["check"], { env: { LANEWAY_DATABASE_URL: down, LANEWAY_SYSTEM_DATABASE_URL: down } });
+  assert.equal(gone.code, 1);
+  assert.ok(gone.out.some((line) => /^fail +runtime login/.test(line)));
+  assert.equal(gone.out.join("").includes("s3cret"), false);
+});
