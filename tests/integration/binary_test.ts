@@ -82,7 +82,7 @@ for (const worker of await workers()) {
       const binary = await build(worker, folder);
       if (binary === null) return;
       const version = await run(binary, ["--version"]);
-      assert.match(version.out, new RegExp(`^${worker} \\d+\\.\\d+\\.\\d+\\S* \\([0-9a-f]{12}(-dirty)?|unknown\\)`));
+      assert.match(version.out, new RegExp(`^${worker} \\d+\\.\\d+\\.\\d+\\S* \\((?:[0-9a-f]{12}(?:-dirty)?|unknown)\\)`));
       const bad = await run(binary, ["--lease", "5"]);
       assert.deepEqual([bad.code, bad.errors.trim().split("\n").length], [2, 1], bad.errors);
       await serveAndStop(binary);
