@@ -73,7 +73,8 @@ async function compile(build: Build): Promise<number> {
       env: definition.env ?? [],
     }),
     // Tracing is decided when the binary is made; where it sends to is read at run time.
-    { OTEL_DENO: "true", OTEL_DENO_CONSOLE: "ignore" },
+    // One propagator: of two, the order in the file would be left to chance, and no two builds be alike.
+    { OTEL_DENO: "true", OTEL_DENO_CONSOLE: "ignore", OTEL_PROPAGATORS: "tracecontext" },
   );
   return (await Deno.stat(build.out.startsWith("/") ? build.out : `${root}${build.out}`)).size;
 }
@@ -92,7 +93,9 @@ async function run(args: readonly string[], env: Readonly<Record<string, string>
   if (/base binary|denort/i.test(said)) {
     throw new Error(
       `Cannot get the runtime base that a binary is made of: allow the download, or set DENORT_BIN to the denort of ` +
-        `Deno ${Deno.version.deno} for ${Deno.build.target} (${said.split("\n").at(-1)})`,
+        `Deno ${Deno.version.deno} for ${Deno.build.target} (${
+          said.split("\n").find((line) => line.startsWith("error")) ?? "no reason given"
+        })`,
     );
   }
   throw new Error(`deno ${args[0]} failed:\n${said}`);
