@@ -64,6 +64,8 @@ async function compile(build: Build): Promise<number> {
     entryText({ worker: build.worker, release: manifest.version, commit: build.commit }),
   );
   await run(buildArgs(`${folder}/main.ts`, `${folder}/worker.js`), {});
+  // The bundle's time is written into the binary.
+  await Deno.utime(`${folder}/worker.js`, 0, 0);
   await run(
     compileArgs({
       bundle: `${folder}/worker.js`,
