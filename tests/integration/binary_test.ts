@@ -34,6 +34,10 @@ async function build(worker: string, folder: string): Promise<string | null> {
   return out;
 }
 
+async function digest(path: string): Promise<string> {
+  return new Uint8Array(await crypto.subtle.digest("SHA-256", await Deno.readFile(path))).toHex();
+}
+
 async function run(binary: string, args: readonly string[]): Promise<{ code: number; out: string; errors: string }> {
   const { code, stdout, stderr } = await new Deno.Command(binary, {
     args: [...args],
@@ -76,16 +80,22 @@ async function serveAndStop(binary: string): Promise<void> {
 }
 
 for (const worker of await workers()) {
-  Deno.test(`the binary of ${worker} says its version, runs on memory, and drains at SIGTERM`, async () => {
+  Deno.test(`the binary of ${worker} says its version, runs on memory, drains at SIGTERM, and is built alike`, async () => {
     const folder = await Deno.makeTempDir({ prefix: "laneway-binary-" });
     try {
       const binary = await build(worker, folder);
       if (binary === null) return;
       const version = await run(binary, ["--version"]);
-      assert.match(version.out, new RegExp(`^${worker} \\d+\\.\\d+\\.\\d+\\S* \\((?:[0-9a-f]{12}(?:-dirty)?|unknown)\\)`));
+      assert.match(
+        version.out,
+        new RegExp(`^${worker} \\d+\\.\\d+\\.\\d+\\S* \\((?:[0-9a-f]{12}(?:-dirty)?|unknown)\\)`),
+      );
       const bad = await run(binary, ["--lease", "5"]);
       assert.deepEqual([bad.code, bad.errors.trim().split("\n").length], [2, 1], bad.errors);
       await serveAndStop(binary);
+      const first = await digest(binary);
+      const again = await build(worker, folder);
+      assert.equal(await digest(again ?? ""), first, "the same commit gives the same bytes");
     } finally {
       await Deno.remove(folder, { recursive: true });
     }
