@@ -9,8 +9,8 @@ import { createLogger, type ProcessLogger } from "../core/logtape.ts";
 import { limitRepeats } from "../core/log_limit.ts";
 import { createMetrics, type ScrapableMetrics } from "../core/prom_metrics.ts";
 import { guardStrayErrors } from "../db/stray_errors.ts";
-import { versionOf, type WorkerCommand } from "../runtime/definition.ts";
-import { type OpenParts, openParts } from "../runtime/open_parts.ts";
+import { type OpenParts, versionOf, type WorkerCommand } from "../runtime/definition.ts";
+import { openParts } from "../runtime/open_parts.ts";
 import { serve } from "../runtime/serve.ts";
 import { requireStore, type Settings } from "../runtime/settings.ts";
 import { UsageError } from "../runtime/usage_error.ts";
@@ -39,12 +39,16 @@ function makeTools(settings: Settings): Tools {
   return { logger, metrics };
 }
 
+function guard(tools: Tools): () => void {
+  const stray = limitRepeats(tools.logger);
+  return guardStrayErrors((error) => stray.error("process.stray_error", { error: describeError(error) }));
+}
+
 /** `serve`: runs until it is told to stop. */
 export async function serveCommand(context: CommandContext, settings: Settings): Promise<number> {
   const { io, definition } = context;
   const tools = makeTools(settings);
-  const stray = limitRepeats(tools.logger);
-  const unguard = guardStrayErrors((error) => stray.error("process.stray_error", { error: describeError(error) }));
+  const unguard = guard(tools);
   const stop = io.listenForStop((signal, count) =>
     tools.logger.info("signal.received", { signal, meaning: ["drain", "skip the grace"][count - 1] ?? "ignored" })
   );
@@ -146,8 +150,39 @@ export async function workerCommand(
   const env = Object.fromEntries(
     (definition.env ?? []).flatMap((name) => io.env[name] === undefined ? [] : [[name, io.env[name]]]),
   );
+  const shared = { definition, env: io.env, clock: io.clock };
   try {
-    return await command.run({ definition, settings, options, env, signal: stop.stopping, print: io.print });
+    return await command.run({
+      definition,
+      settings,
+      options,
+      env,
+      signal: stop.stopping,
+      print: io.print,
+      async open(overrides) {
+        const own = { ...settings, ...overrides };
+        const open = await openParts({ ...shared, settings: own, ...makeTools(own) });
+        if (open === null) throw new SettingsError("Cannot open the store: it was told to stop");
+        return open;
+      },
+      async serve({ until, onRunning, settings: overrides }) {
+        const own = { ...settings, ...overrides };
+        const tools = makeTools(own);
+        const unguard = guard(tools);
+        const stopping = AbortSignal.any([stop.stopping, until]);
+        try {
+          return await serve({
+            ...shared,
+            ...tools,
+            settings: own,
+            stop: { stopping, hurrying: stop.hurrying },
+            ...(onRunning === undefined ? {} : { onRunning }),
+          });
+        } finally {
+          unguard();
+        }
+      },
+    });
   } finally {
     stop.dispose();
   }

@@ -38,6 +38,6 @@ Deno.test("formatText() colors only when told to", () => {
   assert.equal(formatText({ ...EVENT, fields: { a: "b c" } }, true).includes("\x1b["), true);
   assert.match(
     formatText({ ...EVENT, fields: { a: "b c" } }, false),
-    /^\d\d:\d\d:\d\d\.006 WARN  item\.failed a="b c"$/,
+    /^\d\d:\d\d:\d\d\.006 WARN {2}item\.failed a="b c"$/,
   );
 });

@@ -8,12 +8,13 @@ import type { RequestContext } from "../core/context.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { MigrationChain } from "../db/chain.ts";
+import type { Cache } from "../infra/cache.ts";
 import type { Topics } from "../infra/topics.ts";
 import type { Managers } from "../managers.ts";
 import type { Storages, Store } from "../storages.ts";
 import type { WorkHandler, WorkKind } from "../work/types.ts";
 import type { Settings } from "./settings.ts";
-import type { SweepStep } from "./types.ts";
+import type { SweepStep, WorkerRuntime } from "./types.ts";
 
 /** Open parts that a container builds its handlers over. */
 export interface Parts {
@@ -39,6 +40,25 @@ export interface WorkerParts {
   readonly countParked?: (rctx: RequestContext) => Promise<number>;
   /** Releases what `build` opened; called once, after the drain. */
   close?(): void | Promise<void>;
+}
+
+/** Open parts, and how to close them. */
+export interface OpenParts {
+  readonly parts: Parts;
+  readonly cache: Cache;
+  /** For people: which store it is. */
+  readonly name: string;
+  /** Rejects when the storage does not answer. */
+  ping(): Promise<void>;
+  /** Closes the store and its topics. Bounded. */
+  close(): Promise<void>;
+}
+
+/** A worker whose loop runs, as `onRunning` sees it. */
+export interface RunningWorker {
+  readonly parts: Parts;
+  readonly runtime: WorkerRuntime;
+  readonly httpUrl: string | null;
 }
 
 /** A worker-specific subcommand. */
@@ -78,6 +98,24 @@ export interface WorkerCommandCall {
   readonly signal: AbortSignal;
   /** Prints a line on standard output. */
   print(line: string): void;
+  /**
+   * Opens the store the settings name, without waiting for it; the caller closes it.
+   *
+   * @throws As `openStore`: no store named, out of reach, not migrated.
+   */
+  open(overrides?: Partial<Settings>): Promise<OpenParts>;
+  /** Serves as the worker does, until `until` aborts or a stop signal comes. Resolves to the exit code. */
+  serve(options: CommandServeOptions): Promise<number>;
+}
+
+/** How a command serves. */
+export interface CommandServeOptions {
+  /** Ends the serving, with a drain. */
+  readonly until: AbortSignal;
+  /** Called once the loop runs. */
+  readonly onRunning?: (running: RunningWorker) => void;
+  /** Settings that go before those of flags and environment. */
+  readonly settings?: Partial<Settings>;
 }
 
 /** A worker program. */

@@ -7,25 +7,12 @@ import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { MigrationChain } from "../db/chain.ts";
-import type { Cache } from "../infra/cache.ts";
 import { createManagers } from "../managers.ts";
 import { CHAINS } from "../migrations.ts";
 import { createStorages } from "../storages.ts";
-import { type Parts, versionOf, type WorkerDefinition } from "./definition.ts";
+import { type OpenParts, versionOf, type WorkerDefinition } from "./definition.ts";
 import { openStore } from "./open_store.ts";
 import type { Settings } from "./settings.ts";
-
-/** Open parts, and how to close them. */
-export interface OpenParts {
-  readonly parts: Parts;
-  readonly cache: Cache;
-  /** For people: which store it is. */
-  readonly name: string;
-  /** Rejects when the storage does not answer. */
-  ping(): Promise<void>;
-  /** Closes the store and its topics. Bounded. */
-  close(): Promise<void>;
-}
 
 /** What a process brings along. */
 export interface OpenPartsOptions {

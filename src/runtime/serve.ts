@@ -7,10 +7,16 @@ import type { Clock } from "../core/clock.ts";
 import { describeError } from "../core/describe_error.ts";
 import type { ProcessLogger } from "../core/logtape.ts";
 import type { ScrapableMetrics } from "../core/prom_metrics.ts";
-import { versionOf, type WorkerDefinition, type WorkerParts } from "./definition.ts";
+import {
+  type OpenParts,
+  type RunningWorker,
+  versionOf,
+  type WorkerDefinition,
+  type WorkerParts,
+} from "./definition.ts";
 import { type HttpServer, startHttp } from "./http.ts";
 import { checkKinds, chooseHandlers } from "./kinds.ts";
-import { type OpenParts, openParts } from "./open_parts.ts";
+import { openParts } from "./open_parts.ts";
 import { requireStore, type Settings } from "./settings.ts";
 import type { StopRequest } from "./signals.ts";
 import type { Probe, WorkerRuntime, WorkerRuntimeOptions } from "./types.ts";
@@ -28,13 +34,6 @@ export interface ServeOptions {
   readonly stop: Pick<StopRequest, "stopping" | "hurrying">;
   /** Called once the loop runs, with where HTTP listens (null when it is off). */
   readonly onRunning?: (running: RunningWorker) => void;
-}
-
-/** A worker whose loop runs, as `onRunning` sees it. */
-export interface RunningWorker {
-  readonly parts: OpenParts["parts"];
-  readonly runtime: WorkerRuntime;
-  readonly httpUrl: string | null;
 }
 
 /** What the probes answer from while the worker starts, runs and ends. */

@@ -221,3 +221,35 @@ Deno.test("check names each trouble: a superuser for a login, and a database tha
   assert.ok(gone.out.some((line) => /^fail +runtime login/.test(line)));
   assert.equal(gone.out.join("").includes("s3cret"), false);
 });
+
+Deno.test("a worker's own command opens the store and serves, with settings of its own", async () => {
+  await withSqlite(async (store) => {
+    const handled: string[] = [];
+    const worker = testWorker(handled);
+    const { code, out, errors } = await runCli(["once", "--store", store, "--word", "hello", ...QUIET], {
+      definition: {
+        ...worker,
+        commands: [{
+          name: "once",
+          summary: "Enqueues one item and runs it.",
+          options: [{ flags: "--word <text>", help: "What to say." }],
+          async run(call) {
+            const open = await call.open();
+            const { tenancy, work } = open.parts.managers;
+            const ctx = await tenancy.serviceContext(tenancy.requestContext({ type: "CLI", version: "t@1" }), ORG);
+            const payload = { text: String(call.options.word) };
+            await work.enqueue(ctx, { kind: "ECHO", idempotencyKey: "once", payload });
+            await open.close();
+            const done = new AbortController();
+            const serving = call.serve({ until: done.signal, settings: { http: "off", pollMs: 20 } });
+            await waitFor("the item handled", () => handled.includes("once"));
+            done.abort();
+            call.print("done");
+            return await serving;
+          },
+        }],
+      },
+    });
+    assert.deepEqual([code, out, errors, handled], [0, ["done"], [], ["once"]]);
+  });
+});
