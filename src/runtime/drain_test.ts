@@ -74,8 +74,9 @@ Deno.test("a second signal skips the grace; a grace of 0 is the way of the seed"
       assert.equal((await rig.read(ctx, id)).status, "queued");
       await rig.clock.tick(10_000);
       assert.equal((await drained).released, 1);
-      rig.start(() => {});
+      const other = rig.start(() => {});
       await rig.untilStatus(ctx, id, "done");
+      await rig.drain(other);
     }
   }));
 

@@ -225,6 +225,8 @@ export class Loop {
     await this.#drive(run);
     this.#lone = null;
     this.#slotFreed.fire();
+    // The others that were handed back for it are claimable now.
+    this.#hint.fire();
   }
 
   /** One run from its start to its acknowledged settlement. Never throws. */

@@ -36,6 +36,7 @@ export async function handBack(run: Run, verdict: Verdict, options: SettleOption
   const { item } = run.claimed;
   const { clock, logger, metrics, giveUp } = options;
   let outcome: HandedBack = "left";
+  let doubt = false;
   for (let pauseMs = FIRST_PAUSE_MS;; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
     if (run.cause === "LEASE_LOST" || verdict.type === "drop") {
       outcome = "refused";
@@ -46,12 +47,7 @@ export async function handBack(run: Run, verdict: Verdict, options: SettleOption
       break;
     } catch (error) {
       if (error instanceof ConflictError) {
-        logger.warn("work.outcome_refused", {
-          item: item.id,
-          kind: item.kind,
-          attempt: item.attempts,
-          verdict: verdict.type,
-        });
+        logRefusal(run, verdict, doubt, logger);
         outcome = "refused";
         break;
       }
@@ -59,6 +55,7 @@ export async function handBack(run: Run, verdict: Verdict, options: SettleOption
         logger.error("work.outcome_not_written", { item: item.id, kind: item.kind, error: describeError(error) });
         break;
       }
+      doubt ||= error.outcome === "unknown";
       if (giveUp.aborted) break;
     }
     await clock.sleep(pauseMs * (0.5 + Math.random() / 2), AbortSignal.any([giveUp, ...lostSignal(run)]));
@@ -66,6 +63,14 @@ export async function handBack(run: Run, verdict: Verdict, options: SettleOption
   const label = outcome === "left" ? "refused" : outcome;
   metrics.count("laneway_items_settled_total", { kind: item.kind, lane: item.lane, outcome: label });
   return outcome;
+}
+
+/** After a lost answer a refusal most likely means that the first write took effect: that is no stale holder. */
+function logRefusal(run: Run, verdict: Verdict, doubt: boolean, logger: Logger): void {
+  const { id, kind, attempts } = run.claimed.item;
+  const fields = { item: id, kind, attempt: attempts, verdict: verdict.type };
+  if (doubt) logger.info("work.outcome_perhaps_written", fields);
+  else logger.warn("work.outcome_refused", fields);
 }
 
 // While a run was told to stop for another reason, its signal says nothing of its lease.

@@ -15,6 +15,7 @@ import type { EnqueueOptions, EnqueueResult, InsertOutcome, NewWorkItem, Payload
 
 /** Items of one statement: beyond a thousand rows a statement gains nothing. */
 const CHUNK = 1_000;
+const READ_BACKS = 50;
 
 /** What an `Enqueuer` is made of. */
 export interface EnqueuerOptions {
@@ -132,12 +133,15 @@ export class Enqueuer {
       for (const insert of inserts) outcomes.set(insert, await this.#createAlone(orgId, insert, minted));
     }
     const results: (EnqueueResult | Error)[] = [];
-    for (const entry of chunk) {
-      const outcome = entry instanceof Error ? entry : outcomes.get(entry) ?? "ID_EXISTS";
+    // Collisions are read back a few at a time: a repeated import must not take a round trip after the other.
+    for (let start = 0; start < chunk.length; start += READ_BACKS) {
+      const part = chunk.slice(start, start + READ_BACKS);
       results.push(
-        outcome instanceof Error || entry instanceof Error
-          ? outcome as Error
-          : await this.#report(orgId, entry, outcome),
+        ...await Promise.all(part.map((entry) => {
+          if (entry instanceof Error) return entry;
+          const outcome = outcomes.get(entry) ?? "ID_EXISTS";
+          return outcome instanceof Error ? outcome : this.#report(orgId, entry, outcome);
+        })),
       );
     }
     return results;

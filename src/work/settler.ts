@@ -31,12 +31,14 @@ export class Settler {
   /**
    * Settles one claim.
    *
+   * @returns `ALREADY` when the item was finished in this way before, by a write whose answer was lost.
    * @throws {ConflictError} The claim is no longer held; nothing was written.
    * @throws {UnavailableError} As storage; repeating is safe, a finished item tells a repeat from a stale holder.
    */
-  async settle(settlement: Settlement): Promise<void> {
+  async settle(settlement: Settlement): Promise<Exclude<WriteOutcome, "REFUSED">> {
     const outcome = await this.#batcher.add(settlement);
     if (outcome === "REFUSED") throw refusal(settlement);
+    return outcome;
   }
 
   async #run(settlements: readonly Settlement[]): Promise<BatchOutcome<WriteOutcome>[]> {

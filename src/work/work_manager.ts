@@ -66,6 +66,8 @@ const SWEEP_BATCH = 1_000;
 const ORPHANED = "the item's org is gone";
 // A claim whose answer was lost is looked for this often before its lease is left to expire.
 const MAX_LOST_CLAIMS = 20;
+// How often one claim goes on past orphans; what is left of them waits for the next one.
+const MAX_ORPHAN_ROUNDS = 20;
 
 /** Builds the work manager. */
 export function createWorkManager(options: WorkManagerOptions): WorkManager {
@@ -136,8 +138,20 @@ class WorkManagerImpl implements WorkManager {
       }
     }
     const recovered = await this.#recoverLostClaims(options.leaseMs);
-    const rows = recovered.length > 0 ? recovered : await this.#claimRows(options);
-    return await this.#withContexts(rctx, rows);
+    if (recovered.length > 0) return (await this.#withContexts(rctx, recovered)).claimed;
+    const claimed: ClaimedItem[] = [];
+    // Orphans are failed and left out, and the claim moves on: an ended org's backlog must not hide the others'.
+    for (let round = 0; round < MAX_ORPHAN_ROUNDS; round++) {
+      const rows = await this.#claimRows({ ...options, limit: options.limit - claimed.length });
+      const batch = await this.#withContexts(rctx, rows).catch((error) => {
+        if (claimed.length === 0) throw error;
+        this.#o.logger.warn("work.claim_cut_short", { error: describeError(error) });
+        return { claimed: [], orphans: 0 };
+      });
+      claimed.push(...batch.claimed);
+      if (batch.orphans === 0 || claimed.length === options.limit) break;
+    }
+    return claimed;
   }
 
   async complete(ctx: OpContext, item: WorkItem): Promise<void> {
@@ -149,7 +163,9 @@ class WorkManagerImpl implements WorkManager {
     const described = describeError(error);
     if (error instanceof FinalError || isExhausted(item.attempts, item.maxAttempts)) {
       const auditId = newId();
-      await this.#settler.settle({ ...ref, to: "failed", error: described, auditId });
+      const outcome = await this.#settler.settle({ ...ref, to: "failed", error: described, auditId });
+      // The row holds the audit id of the first write; under this one the entry would stand twice.
+      if (outcome === "ALREADY") return "DEAD_LETTERED";
       const { kind, attempts, requestId } = item;
       const row = { orgId: ref.orgId, id: ref.id, auditId, kind, attempts, requestId, lastError: described };
       await this.#auditQuietly(row, ctx.app.version);
@@ -181,6 +197,7 @@ class WorkManagerImpl implements WorkManager {
       note: note === null ? null : describeError(note),
       ran: false,
     });
+    if (delayMs === 0) void this.#o.topics.publish("WORK_AVAILABLE", { lane: item.lane });
   }
 
   async extendLease(ctx: OpContext, item: WorkItem, leaseMs: number): Promise<void> {
@@ -294,8 +311,11 @@ class WorkManagerImpl implements WorkManager {
     return rows;
   }
 
-  async #withContexts(rctx: RequestContext, rows: readonly OwnedItem[]): Promise<ClaimedItem[]> {
-    if (rows.length === 0) return [];
+  async #withContexts(
+    rctx: RequestContext,
+    rows: readonly OwnedItem[],
+  ): Promise<{ readonly claimed: ClaimedItem[]; readonly orphans: number }> {
+    if (rows.length === 0) return { claimed: [], orphans: 0 };
     const subjects = rows.map(({ orgId, item }) => ({
       orgId,
       userId: item.createdBy,
@@ -318,7 +338,7 @@ class WorkManagerImpl implements WorkManager {
       else claimed.push({ ctx, item: row.item });
     });
     await this.#failOrphaned(orphaned);
-    return claimed;
+    return { claimed, orphans: orphaned.length };
   }
 
   /** Best effort: what cannot be handed back waits for its lease to expire. */

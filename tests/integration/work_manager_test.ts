@@ -312,6 +312,14 @@ const CASES: Readonly<Record<string, (rig: ManagersRig) => Promise<void>>> = {
     assert.deepEqual([row.status, row.auditId, row.lastError], ["failed", null, "the item's org is gone"]);
     assert.deepEqual(await rig.managers.audit.readEntries(gone, { limit: 5 }), [], "no audit entry for an orphan");
   },
+  "claim() moves on past an ended org's backlog in one call": async (rig) => {
+    const [gone, here] = [await rig.member(), await rig.member()];
+    const inLane = lane();
+    await rig.managers.work.enqueueMany(gone, Array.from({ length: 12 }, () => item({ lane: inLane, priority: 1 })));
+    const { id } = await rig.managers.work.enqueue(here, item({ lane: inLane }));
+    await rig.managers.tenancy.endOrg(rig.rctx, gone.orgId);
+    assert.deepEqual((await claim(rig, inLane, rig.rctx, 5)).map((c) => c.item.id), [id]);
+  },
   "claim() releases its whole batch, uncharged, when the contexts cannot be read": async (rig) => {
     const ctx = await rig.member();
     const inLane = lane();
@@ -439,6 +447,38 @@ const CASES: Readonly<Record<string, (rig: ManagersRig) => Promise<void>>> = {
     assert.deepEqual(new Set(entries.map((e) => e.subjectId)), new Set([first.item.id, second.item.id]));
     assert.equal(entries.length, 2);
     for (const id of [first.item.id, second.item.id]) assert.equal((await work.read(ctx, id)).auditId, null);
+  },
+  "a dead-lettering whose answer was lost, repeated, leaves one audit entry": async (rig) => {
+    const ctx = await rig.member();
+    const inLane = lane();
+    let lost = false;
+    const work = withStorage(rig, {
+      settle: async (settlements) => {
+        const outcomes = await rig.storages.work.settle(settlements);
+        if (lost) return outcomes;
+        lost = true;
+        throw new UnavailableError("the answer was lost", "unknown");
+      },
+    });
+    await work.enqueue(ctx, item({ lane: inLane }));
+    const [held] = await claim(rig, inLane);
+    assert.ok(held);
+    const error = new FinalError("for good");
+    await assert.rejects(work.fail(held.ctx, held.item, error), { code: "UNAVAILABLE" });
+    assert.equal(await work.fail(held.ctx, held.item, error), "DEAD_LETTERED");
+    await work.auditDeadLetters(rig.rctx);
+    const entries = await rig.managers.audit.readEntries(ctx, { limit: 5 });
+    assert.deepEqual(entries.map((e) => e.subjectId), [held.item.id]);
+  },
+  "release() wakes the lane, so that another worker begins at once": async (rig) => {
+    const ctx = await rig.member();
+    const inLane = lane();
+    await rig.managers.work.enqueue(ctx, item({ lane: inLane }));
+    const [held] = await claim(rig, inLane);
+    assert.ok(held);
+    const count = hints(rig.topics, inLane);
+    await rig.managers.work.release(held.ctx, held.item);
+    assert.equal(await count(), 1);
   },
   "fail() at a high attempt number stays in the documented range and ends as a dead letter": async (rig) => {
     const ctx = await rig.member();
