@@ -45,11 +45,7 @@ export { FakeClock } from "./src/core/fake_clock.ts";
 export { formatDuration, parseDuration } from "./src/core/duration.ts";
 export { encodeJson, type Json } from "./src/core/json.ts";
 export { type LogFields, type Logger, silentLogger } from "./src/core/log.ts";
-export type { LogLevel } from "./src/core/log_format.ts";
-export { createLogger, type LoggerOptions, type ProcessLogger } from "./src/core/logtape.ts";
-export type { ByteStream } from "./src/core/line_writer.ts";
 export { type MetricLabels, type MetricName, METRICS, type Metrics, noMetrics } from "./src/core/metrics.ts";
-export { createMetrics, type MetricsOptions, type ScrapableMetrics } from "./src/core/prom_metrics.ts";
 
 // Topics and the cache.
 export { MemoryTopics } from "./src/infra/memory_topics.ts";
@@ -152,7 +148,10 @@ export { createManagers, type ManagerOptions, type Managers } from "./src/manage
 
 // Running a worker.
 export {
+  type CommandServeOptions,
+  type OpenParts,
   type Parts,
+  type RunningWorker,
   versionOf,
   type WorkerCommand,
   type WorkerCommandCall,
@@ -162,10 +161,7 @@ export {
 } from "./src/runtime/definition.ts";
 export type { DrainReport, Probe, SweepStep, WorkerRuntime, WorkerRuntimeOptions } from "./src/runtime/types.ts";
 export { createWorkerRuntime } from "./src/runtime/worker.ts";
-export { type OpenParts, openParts, type OpenPartsOptions } from "./src/runtime/open_parts.ts";
-export { type RunningWorker, serve, type ServeOptions } from "./src/runtime/serve.ts";
-export { readSettings, type Settings, type SettingsSources, type StoreChoice } from "./src/runtime/settings.ts";
-export type { StopRequest } from "./src/runtime/signals.ts";
+export type { Settings, StoreChoice } from "./src/runtime/settings.ts";
 export { UsageError } from "./src/runtime/usage_error.ts";
 export { runWorker } from "./src/cli/program.ts";
 export { type InputLine, readLines } from "./src/cli/line_reader.ts";

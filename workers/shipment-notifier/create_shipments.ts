@@ -4,13 +4,9 @@
  * @module
  */
 import {
-  createLogger,
-  createMetrics,
   describeError,
-  openParts,
   type Parts,
   SettingsError,
-  systemClock,
   UsageError,
   versionOf,
   type WorkerCommand,
@@ -36,23 +32,21 @@ export const createShipmentsCommand: WorkerCommand = {
 };
 
 async function createShipments(call: WorkerCommandCall): Promise<number> {
-  const { settings, definition, env } = call;
+  const { settings, options } = call;
   if (settings.store?.engine === "sqlite" && settings.store.path === ":memory:") {
     throw new UsageError("Cannot create into --store memory: it ends with this command; use sqlite:PATH or Postgres");
   }
-  const file = String(call.options.file ?? "-");
+  const file = String(options.file ?? "-");
   const bytes = await openInput(file).catch((cause) => {
     const why = cause instanceof Deno.errors.NotFound ? "there is no such file" : describeError(cause);
     throw new SettingsError(`Cannot read --file ${file}: ${why}`, { cause });
   });
-  const logger = createLogger({ level: "warn", format: settings.logFormat });
-  const open = await openParts({ definition, settings, env, clock: systemClock, logger, metrics: createMetrics() });
-  if (open === null) return 1;
+  // What it does is told on standard output; its log is for what goes wrong.
+  const open = await call.open(options.logLevel === undefined ? { logLevel: "warn" } : {});
   try {
     return await importAll(call, open.parts, bytes);
   } finally {
     await open.close();
-    await logger.flush();
   }
 }
 

@@ -7,11 +7,8 @@
  * @module
  */
 import {
-  createLogger,
-  createMetrics,
   describeError,
   type RunningWorker,
-  serve,
   SettingsError,
   systemClock,
   type WorkerCommand,
@@ -108,20 +105,15 @@ interface Setup {
 
 async function work(demo: Demo, { store, secret, receiver }: Setup): Promise<void> {
   const { call, stop } = demo;
-  const settings = demoSettings(call, store);
   const kind = notifyShipmentKind(RETRY);
   // The receiver stands in for every host: its path begins with the host that was meant.
   const route = (url: string) => `${receiver.url}/${new URL(url).host}${new URL(url).pathname}`;
   const running = Promise.withResolvers<RunningWorker>();
-  const logger = createLogger({ level: settings.logLevel, format: settings.logFormat });
-  const served = serve({
+  const served = call.serve({
     definition: { ...call.definition, kinds: [kind], build: (parts) => build(parts, { route, kind }) },
-    settings,
-    env: { ...call.env, LANEWAY_WEBHOOK_SECRET: secret, LANEWAY_WEBHOOK_SECRET_FILE: "" },
-    clock: systemClock,
-    logger,
-    metrics: createMetrics(),
-    stop: { stopping: stop.signal, hurrying: new AbortController().signal },
+    settings: demoSettings(call, store),
+    env: { LANEWAY_WEBHOOK_SECRET: secret, LANEWAY_WEBHOOK_SECRET_FILE: "" },
+    until: stop.signal,
     onRunning: running.resolve,
   });
   try {
