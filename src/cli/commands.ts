@@ -165,7 +165,7 @@ export async function workerCommand(
         if (open === null) throw new SettingsError("Cannot open the store: it was told to stop");
         return open;
       },
-      async serve({ until, onRunning, settings: overrides }) {
+      async serve({ until, onRunning, settings: overrides, definition: served = definition, env: given }) {
         const own = { ...settings, ...overrides };
         const tools = makeTools(own);
         const unguard = guard(tools);
@@ -174,6 +174,8 @@ export async function workerCommand(
           return await serve({
             ...shared,
             ...tools,
+            definition: served,
+            env: { ...io.env, ...given },
             settings: own,
             stop: { stopping, hurrying: stop.hurrying },
             ...(onRunning === undefined ? {} : { onRunning }),

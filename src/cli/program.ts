@@ -62,7 +62,8 @@ export function buildProgram(definition: WorkerDefinition, io: CliIo, exit: (cod
     addFlags(command, sections, command.options.map((option) => option.long?.slice(2) ?? ""));
     return command;
   };
-  const settingsOf = (command: Command): Settings => readSettings({ flags: readFlags(command), env: io.env });
+  const settingsOf = (command: Command): Settings =>
+    readSettings({ flags: readFlags(command), env: io.env, ownVariables: definition.env });
   const context = { definition, io, settingsOf, exit };
 
   const serve = add("serve", "Runs the worker until it is told to stop. The default command.", SECTIONS);

@@ -116,6 +116,10 @@ export interface CommandServeOptions {
   readonly onRunning?: (running: RunningWorker) => void;
   /** Settings that go before those of flags and environment. */
   readonly settings?: Partial<Settings>;
+  /** What is served instead of the worker's own definition, for example with another `build`. */
+  readonly definition?: WorkerDefinition;
+  /** Variables that go before the process's own; an empty one is unset. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** A worker program. */
@@ -130,7 +134,7 @@ export interface WorkerDefinition {
   readonly kinds: readonly WorkKind[];
   /** Migration chains of its own, beside the built-in ones. */
   readonly chains?: readonly MigrationChain[];
-  /** Environment variables of its own that the compiled binary may read; none begins with `LANEWAY_`. */
+  /** Environment variables of its own that the compiled binary may read. */
   readonly env?: readonly string[];
   /** Builds the handlers; called once, after the store is open. */
   build(parts: Parts): WorkerParts | Promise<WorkerParts>;

@@ -31,6 +31,8 @@ export interface SettingsSources {
   readonly flags?: Partial<Record<FlagKey, string>>;
   /** The environment, as far as this process may see it. */
   readonly env: Readonly<Record<string, string>>;
+  /** Variables of the worker's own, which are not warned of. */
+  readonly ownVariables?: readonly string[];
   /** How secret files are read; default the file system. */
   readonly readFile?: (path: string) => SecretFile;
 }
@@ -55,7 +57,7 @@ export function readSettings(sources: SettingsSources): Settings {
   const flags = values as FlagValues;
   const urls = readDatabaseUrls({ env: (name) => sources.env[name], readFile: sources.readFile });
   const store = resolveStore(flags.store, urls);
-  const warnings = unknownVariables(sources.env);
+  const warnings = unknownVariables(sources.env, sources.ownVariables ?? []);
   const settings: Settings = { ...flags, store, urls, warnings };
   checkTogether(settings, (key) => labels[key] ?? `--${FLAGS[key].flag} ${describeDefault(FLAGS[key])}`);
   return withListening(settings, labels.listen !== undefined);
@@ -155,8 +157,8 @@ export function knownVariables(): string[] {
   return [...FLAG_ENTRIES.map(([, spec]) => envName(spec)), ...urls];
 }
 
-function unknownVariables(env: Readonly<Record<string, string>>): string[] {
-  const known = knownVariables();
+function unknownVariables(env: Readonly<Record<string, string>>, own: readonly string[]): string[] {
+  const known = [...knownVariables(), ...own];
   return Object.keys(env).filter((name) =>
     name.startsWith("LANEWAY_") && !known.includes(name) && !OTHER_VARIABLES.includes(name)
   ).sort().map((name) => {

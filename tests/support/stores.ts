@@ -4,6 +4,7 @@
  * @module
  */
 import { FakeClock } from "../../src/core/fake_clock.ts";
+import type { MigrationChain } from "../../src/db/chain.ts";
 import { SqliteDatabase } from "../../src/db/sqlite.ts";
 import { CHAINS } from "../../src/migrations.ts";
 import type { Store } from "../../src/storages.ts";
@@ -27,13 +28,16 @@ export interface TestStore {
   close(): Promise<void>;
 }
 
-/** Opens a fresh, migrated store. */
-export async function openTestStore(engine: Engine): Promise<TestStore> {
-  if (engine === "postgres") return await openPostgres();
+/** Opens a fresh, migrated store. A worker gives its own chains behind the house's. */
+export async function openTestStore(
+  engine: Engine,
+  chains: readonly MigrationChain[] = CHAINS,
+): Promise<TestStore> {
+  if (engine === "postgres") return await openPostgres(chains);
   const clock = new FakeClock();
   const folder = engine === "sqlite file" ? await Deno.makeTempDir({ prefix: "laneway-" }) : null;
   const db = new SqliteDatabase(folder === null ? ":memory:" : `${folder}/store.db`, { clock, synchronous: "NORMAL" });
-  for (const chain of CHAINS) {
+  for (const chain of chains) {
     for (const migration of chain.sqlite) await db.write((session) => session.script(migration.up));
   }
   return {
@@ -48,8 +52,8 @@ export async function openTestStore(engine: Engine): Promise<TestStore> {
   };
 }
 
-async function openPostgres(): Promise<TestStore> {
-  const database = await createTestDatabase(CHAINS);
+async function openPostgres(chains: readonly MigrationChain[]): Promise<TestStore> {
+  const database = await createTestDatabase(chains);
   return {
     store: { engine: "postgres", databases: database.databases, nowSql: database.clock.nowSql },
     advance: (ms) => database.clock.advance(ms),

@@ -1,0 +1,13 @@
+/**
+ * The contract suites: what every storage must do, as functions that register tests. For authors of storages; `mod.ts`
+ * itself reaches no test code.
+ *
+ * @module
+ */
+export { type Cases, contractSuite, type Harness } from "./tests/contracts/contract.ts";
+export { type AuditHarness, testAuditStorage } from "./tests/contracts/audit_storage.ts";
+export { testCache } from "./tests/contracts/cache.ts";
+export { type OutboxHarness, testOutboxStorage } from "./tests/contracts/outbox_storage.ts";
+export { type TenancyHarness, testTenancyStorage } from "./tests/contracts/tenancy_storage.ts";
+export { testTopics } from "./tests/contracts/topics.ts";
+export { testWorkStorage } from "./tests/contracts/work_storage.ts";

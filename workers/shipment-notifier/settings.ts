@@ -1,0 +1,86 @@
+/**
+ * The settings of this worker, beside those every worker has. They come from its own environment variables.
+ *
+ * @module
+ */
+import { describeError, parseDuration, SettingsError, UsageError } from "../../mod.ts";
+
+/** Variables that the compiled binary may read. */
+export const ENV: readonly string[] = [
+  "LANEWAY_WEBHOOK_SECRET",
+  "LANEWAY_WEBHOOK_SECRET_FILE",
+  "LANEWAY_WEBHOOK_TIMEOUT",
+];
+
+/** What this worker is told. */
+export interface NotifierSettings {
+  /** Signs every webhook: `whsec_` and 24 to 64 bytes in base64. */
+  readonly webhookSecret: string;
+  /** The longest one request may take, from connecting to the last byte read. Default 10 s, 100 ms to 50 s. */
+  readonly webhookTimeoutMs: number;
+}
+
+const SECRET = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
+
+/**
+ * Reads the settings.
+ *
+ * @throws {UsageError} A variable is missing, malformed or out of range. The secret is never shown.
+ * @throws {SettingsError} The secret's file cannot be read, or others than its owner may read it.
+ */
+export function readNotifierSettings(env: Readonly<Record<string, string>>): NotifierSettings {
+  return { webhookSecret: readSecret(env), webhookTimeoutMs: readTimeout(env.LANEWAY_WEBHOOK_TIMEOUT) };
+}
+
+/** Makes a secret of 32 random bytes. */
+export function newWebhookSecret(): string {
+  return `whsec_${btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))))}`;
+}
+
+function readSecret(env: Readonly<Record<string, string>>): string {
+  const direct = env.LANEWAY_WEBHOOK_SECRET || null;
+  const path = env.LANEWAY_WEBHOOK_SECRET_FILE || null;
+  if (direct !== null && path !== null) {
+    throw new UsageError("Cannot use both LANEWAY_WEBHOOK_SECRET and LANEWAY_WEBHOOK_SECRET_FILE: unset one of them");
+  }
+  if (direct !== null) return checkSecret(direct.trim(), "LANEWAY_WEBHOOK_SECRET");
+  if (path !== null) return checkSecret(readSecretFile(path), "LANEWAY_WEBHOOK_SECRET_FILE");
+  throw new UsageError(
+    "Cannot sign webhooks as no secret is set: set LANEWAY_WEBHOOK_SECRET, or LANEWAY_WEBHOOK_SECRET_FILE to a file " +
+      'holding it; make one with: echo "whsec_$(openssl rand -base64 32)"',
+  );
+}
+
+function checkSecret(text: string, label: string): string {
+  const encoded = SECRET.exec(text)?.[1];
+  const bytes = encoded === undefined || encoded.length % 4 !== 0 ? 0 : atob(encoded).length;
+  if (bytes >= 24 && bytes <= 64) return text;
+  throw new UsageError(`Cannot use ${label}: it must be whsec_ and 24 to 64 bytes in base64`);
+}
+
+function readSecretFile(path: string): string {
+  let text: string;
+  let mode: number | null;
+  try {
+    mode = Deno.statSync(path).mode;
+    text = Deno.readTextFileSync(path);
+  } catch (cause) {
+    const why = cause instanceof Deno.errors.NotFound ? "there is no such file" : describeError(cause);
+    throw new SettingsError(`Cannot read ${path} named by LANEWAY_WEBHOOK_SECRET_FILE: ${why}`, { cause });
+  }
+  // An orchestrator mounts secrets there and sets their modes itself; only the container sees them.
+  const mounted = path.startsWith("/run/secrets/") && !path.includes("..");
+  if (mode !== null && (mode & 0o077) !== 0 && !mounted) {
+    throw new SettingsError(
+      `Cannot use ${path} named by LANEWAY_WEBHOOK_SECRET_FILE: others than its owner may read it; run chmod 600 ${path}`,
+    );
+  }
+  return text.trim();
+}
+
+function readTimeout(text: string | undefined): number {
+  if (text === undefined || text === "") return 10_000;
+  const timeoutMs = parseDuration(text, "LANEWAY_WEBHOOK_TIMEOUT");
+  if (timeoutMs >= 100 && timeoutMs <= 50_000) return timeoutMs;
+  throw new UsageError(`Cannot use LANEWAY_WEBHOOK_TIMEOUT ${text}: it must be from 100ms to 50s`);
+}
