@@ -3,6 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { ROOT } from "../house/source_files.ts";
+import { buildBinary, runBinary, startBinary } from "../support/binary.ts";
 import { waitFor } from "../support/wait_for.ts";
 
 async function workers(): Promise<string[]> {
@@ -15,53 +16,18 @@ async function workers(): Promise<string[]> {
   return names.sort();
 }
 
-/** Builds a worker; null, with the reason printed, where no runtime base can be had. */
-async function build(worker: string, folder: string): Promise<string | null> {
-  const out = `${folder}/${worker}`;
-  const { code, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", `${ROOT}tools/compile.ts`, worker, "--out", out],
-    cwd: ROOT,
-    stdin: "null",
-    stdout: "null",
-    stderr: "piped",
-  }).output();
-  const said = new TextDecoder().decode(stderr);
-  if (code !== 0 && said.includes("runtime base")) {
-    console.log(`NOT RUN: ${said.trim()}`);
-    return null;
-  }
-  assert.equal(code, 0, said);
-  return out;
-}
-
 async function digest(path: string): Promise<string> {
   return new Uint8Array(await crypto.subtle.digest("SHA-256", await Deno.readFile(path))).toHex();
 }
 
-async function run(binary: string, args: readonly string[]): Promise<{ code: number; out: string; errors: string }> {
-  const { code, stdout, stderr } = await new Deno.Command(binary, {
-    args: [...args],
-    clearEnv: true,
-    stdin: "null",
-  }).output();
-  return { code, out: new TextDecoder().decode(stdout), errors: new TextDecoder().decode(stderr) };
-}
-
 async function serveAndStop(binary: string): Promise<void> {
-  const child = new Deno.Command(binary, {
-    args: ["--store", "memory", "--http-port", "0", "--log-format", "json"],
-    env: { LANEWAY_CAPACTY: "3", SECRET_OF_THE_SHELL: "x" },
-    clearEnv: true,
-    stdin: "null",
-    stdout: "null",
-    stderr: "piped",
-  }).spawn();
-  let log = "";
-  const reading = (async () => {
-    for await (const part of child.stderr.pipeThrough(new TextDecoderStream())) log += part;
-  })();
+  const child = startBinary(binary, ["--store", "memory", "--http-port", "0", "--log-format", "json"], {
+    LANEWAY_CAPACTY: "3",
+    SECRET_OF_THE_SHELL: "x",
+  });
   try {
     const url = await waitFor("the worker to run", () => {
+      const log = child.log();
       assert.equal(/process\.stray_error/.test(log), false, log);
       return log.includes("process.started") ? /http:\/\/127\.0\.0\.1:\d+/.exec(log)?.[0] : undefined;
     });
@@ -70,31 +36,30 @@ async function serveAndStop(binary: string): Promise<void> {
       assert.equal(response.status, 200, `${path}: ${await response.text()}`);
       await response.body?.cancel().catch(() => {});
     }
-    assert.match(log, /did you mean LANEWAY_CAPACITY\?/);
+    assert.match(child.log(), /did you mean LANEWAY_CAPACITY\?/);
   } finally {
     child.kill("SIGTERM");
   }
-  const { code } = await child.status;
-  await reading;
-  assert.equal(code, 0, log);
+  const { code } = await child.ended;
+  assert.equal(code, 0, child.log());
 }
 
 for (const worker of await workers()) {
   Deno.test(`the binary of ${worker} says its version, runs on memory, drains at SIGTERM, and is built alike`, async () => {
     const folder = await Deno.makeTempDir({ prefix: "laneway-binary-" });
     try {
-      const binary = await build(worker, folder);
+      const binary = await buildBinary(worker, folder);
       if (binary === null) return;
-      const version = await run(binary, ["--version"]);
+      const version = await runBinary(binary, ["--version"]);
       assert.match(
         version.out,
         new RegExp(`^${worker} \\d+\\.\\d+\\.\\d+\\S* \\((?:[0-9a-f]{12}(?:-dirty)?|unknown)\\)`),
       );
-      const bad = await run(binary, ["--lease", "5"]);
+      const bad = await runBinary(binary, ["--lease", "5"]);
       assert.deepEqual([bad.code, bad.errors.trim().split("\n").length], [2, 1], bad.errors);
       await serveAndStop(binary);
       const first = await digest(binary);
-      const again = await build(worker, folder);
+      const again = await buildBinary(worker, folder);
       assert.equal(await digest(again ?? ""), first, "the same commit gives the same bytes");
     } finally {
       await Deno.remove(folder, { recursive: true });
