@@ -24,7 +24,7 @@
  */
 
 // Contexts, errors, ids, time, logs, metrics.
-export type { AppContext, OpContext, RequestContext, Role } from "./src/core/context.ts";
+export type { AppContext, OpContext, RequestContext, Role, STAGE } from "./src/core/context.ts";
 export {
   ConflictError,
   type ErrorCode,
@@ -107,6 +107,8 @@ export {
   MANAGER_OWNED_FIELDS,
   type NewWorkItem,
   type Payload,
+  type PayloadCheck,
+  type PayloadSchema,
   type WorkHandler,
   type WorkItem,
   type WorkKind,
@@ -162,6 +164,8 @@ export {
 export type { DrainReport, Probe, SweepStep, WorkerRuntime, WorkerRuntimeOptions } from "./src/runtime/types.ts";
 export { createWorkerRuntime } from "./src/runtime/worker.ts";
 export type { Settings, StoreChoice } from "./src/runtime/settings.ts";
+export { type FlagKey, FLAGS, type FlagValues, type ValueOf } from "./src/runtime/flags.ts";
+export type { AreaUrls, DatabaseUrls } from "./src/runtime/database_urls.ts";
 export { UsageError } from "./src/runtime/usage_error.ts";
 export { runWorker } from "./src/cli/program.ts";
 export { type InputLine, readLines } from "./src/cli/line_reader.ts";

@@ -20,23 +20,35 @@ import { createWorkManager } from "./work/work_manager.ts";
 
 /** One manager a room. */
 export interface Managers {
+  /** Orgs, users, memberships, and every context. */
   readonly tenancy: TenancyManager;
+  /** Hands outbox rows on. */
   readonly outbox: OutboxRelay;
+  /** Audit entries and events. */
   readonly audit: AuditManager;
+  /** Work items. */
   readonly work: WorkManager;
 }
 
 /** What the managers are built over. Retentions reach them in every process that builds one. */
 export interface ManagerOptions {
+  /** One storage a room. */
   readonly storages: Storages;
+  /** Where hints are published. */
   readonly topics: Topics;
+  /** Stamps what managers make. */
   readonly clock: Clock;
+  /** Is told of what went wrong and was mended. */
   readonly logger: Logger;
+  /** Counts. */
   readonly metrics: Metrics;
   /** The kinds this build knows. */
   readonly kinds: readonly WorkKind[];
+  /** How long finished items are kept, milliseconds. */
   readonly itemRetentionMs: number;
+  /** How long idempotency keys stay taken, milliseconds; no shorter than `outboxRetentionMs`. */
   readonly keyRetentionMs: number;
+  /** How long outbox rows that were handed on are kept, milliseconds. */
   readonly outboxRetentionMs: number;
   /** Default 256 KiB. */
   readonly payloadLimitBytes?: number;

@@ -11,7 +11,9 @@ export type Scope = "org" | "system";
 
 /** One table's entry. */
 export interface TableScope {
+  /** The area whose database holds it. */
   readonly area: Area;
+  /** Whose rows it holds. */
   readonly scope: Scope;
   /** The column that names the org. Default `org_id`; `core.orgs` is the org itself. */
   readonly orgColumn?: string;

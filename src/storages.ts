@@ -30,9 +30,13 @@ export type Store =
 
 /** One storage a room. */
 export interface Storages {
+  /** Orgs, users and memberships. */
   readonly tenancy: TenancyStorage;
+  /** Outbox rows. */
   readonly outbox: OutboxStorage;
+  /** Audit entries and events. */
   readonly audit: AuditStorage;
+  /** Work items. */
   readonly work: WorkStorage;
 }
 

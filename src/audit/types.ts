@@ -8,7 +8,9 @@ import type { Json } from "../core/json.ts";
 
 /** One audit entry. Its id is minted by whoever causes it, so writing it twice is writing it once. */
 export interface AuditEntry {
+  /** Names the entry for ever. */
   readonly id: string;
+  /** The org it is of. */
   readonly orgId: string;
   /** The acting user; `EMPTY_UUID` for bookkeeping. */
   readonly actorId: string;
@@ -16,24 +18,35 @@ export interface AuditEntry {
   readonly action: string;
   /** The noun acted on, for example `work_item`. */
   readonly subjectType: string;
+  /** The id of what was acted on. */
   readonly subjectId: string;
+  /** The request it was done in, when there was one. */
   readonly requestId: string | null;
   /** `<program>@<release>`. */
   readonly app: string;
+  /** What else is worth knowing, as JSON; never a secret. */
   readonly detail: Json;
+  /** When it was done. */
   readonly createdAt: Date;
 }
 
 /** One event of an org's history. `seq` is gapless within the org and starts at 1. */
 export interface ActivityEvent {
+  /** Names the event for ever: the id of the outbox row it came from. */
   readonly id: string;
+  /** The org whose history it belongs to. */
   readonly orgId: string;
+  /** Its place in that history. */
   readonly seq: number;
   /** For example `shipments.shipment.created`. */
   readonly kind: string;
+  /** The acting user; `EMPTY_UUID` for bookkeeping. */
   readonly actorId: string;
+  /** The request that caused it, when there was one. */
   readonly requestId: string | null;
+  /** What the change says of itself; an entity change holds its entity's `id`. */
   readonly payload: Json;
+  /** Database time of the append. */
   readonly createdAt: Date;
 }
 
@@ -42,7 +55,9 @@ export type NewEvent = Omit<ActivityEvent, "seq" | "createdAt">;
 
 /** What became of an append: the event's seq, and whether this call gave it. */
 export interface AppendOutcome {
+  /** The place the event has. */
   readonly seq: number;
+  /** False when an earlier call had appended it. */
   readonly inserted: boolean;
 }
 
@@ -68,6 +83,8 @@ export interface AuditStorage {
    * seq already given is then read back.
    */
   appendEvent(event: NewEvent): Promise<AppendOutcome>;
+  /** Entries of one org, newest first. */
   readEntries(orgId: string, limit: number): Promise<AuditEntry[]>;
+  /** Events of one org after `afterSeq`, in order. */
   readEvents(orgId: string, afterSeq: number, limit: number): Promise<ActivityEvent[]>;
 }

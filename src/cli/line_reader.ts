@@ -8,7 +8,9 @@
 export interface InputLine {
   /** 1 for the first. */
   readonly number: number;
+  /** The line without its end; null when it cannot be used. */
   readonly text: string | null;
+  /** Why it cannot be used; null when it can. */
   readonly refused: string | null;
 }
 

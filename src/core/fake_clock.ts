@@ -19,18 +19,22 @@ export class FakeClock implements Clock {
   #order = 0;
   readonly #sleepers = new Set<Sleeper>();
 
+  /** Starts at `startMs`, epoch milliseconds. Default the first of January 2026. */
   constructor(startMs = Date.UTC(2026, 0, 1)) {
     this.#wallMs = startMs;
   }
 
+  /** Wall time, epoch milliseconds, as far as `tick` and `jumpWall` moved it. */
   now(): number {
     return this.#wallMs;
   }
 
+  /** Milliseconds ticked so far. */
   monotonic(): number {
     return this.#monotonicMs;
   }
 
+  /** Resolves once `tick` has moved past `ms`, or at once when `signal` aborts. */
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     if (signal?.aborted) return Promise.resolve();
     return new Promise((resolve) => {

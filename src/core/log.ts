@@ -9,9 +9,13 @@ export type LogFields = Readonly<Record<string, string | number | boolean | null
 
 /** Writes log lines. Never throws, never blocks on a full pipe. */
 export interface Logger {
+  /** For whoever looks for a fault. */
   debug(event: string, fields?: LogFields): void;
+  /** What a healthy program tells. */
   info(event: string, fields?: LogFields): void;
+  /** What somebody should look at one day. */
   warn(event: string, fields?: LogFields): void;
+  /** What somebody should look at now. */
   error(event: string, fields?: LogFields): void;
 }
 

@@ -11,7 +11,9 @@ export interface Migration {
   readonly version: number;
   /** Snake case, as in the file's name. */
   readonly name: string;
+  /** The script that applies it. */
   readonly up: string;
+  /** The script that takes it back. */
   readonly down: string;
 }
 
@@ -21,6 +23,7 @@ export interface MigrationChain {
   readonly name: string;
   /** Whose database it is applied to. */
   readonly area: Area;
+  /** Its steps on Postgres, in order. */
   readonly postgres: readonly Migration[];
   /** SQLite has no schemas: tables carry the schema's name as prefix (`queue_work_items`). */
   readonly sqlite: readonly Migration[];

@@ -117,7 +117,10 @@ export interface DownOptions {
 
 /** One step that was taken. */
 export interface MigrationStep {
+  /** The chain it belongs to. */
   readonly chain: string;
+  /** Its number in the chain. */
   readonly version: number;
+  /** Its name. */
   readonly name: string;
 }

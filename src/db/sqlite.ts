@@ -18,7 +18,9 @@ export type SqliteRow = Record<string, string | number | null>;
 export interface SqliteSession {
   /** Database time: the clock's wall time, epoch milliseconds. */
   readonly nowMs: number;
+  /** Every row of a statement. */
   all<R extends SqliteRow = SqliteRow>(sql: string, ...params: SqliteParam[]): R[];
+  /** The first row of a statement; undefined when there is none. */
   get<R extends SqliteRow = SqliteRow>(sql: string, ...params: SqliteParam[]): R | undefined;
   /** Returns how many rows changed. */
   run(sql: string, ...params: SqliteParam[]): number;
@@ -43,6 +45,7 @@ const SQLITE_LOCKED = 6;
 
 /** One open store. Operations of one process are serialised by the synchronous API itself. */
 export class SqliteDatabase {
+  /** The file, or `:memory:`. */
   readonly path: string;
   readonly #db: DatabaseSync;
   readonly #clock: Clock;
@@ -51,6 +54,8 @@ export class SqliteDatabase {
   #closed = false;
 
   /**
+   * Opens the file, making it when it is not there.
+   *
    * @throws {SettingsError} The file cannot be opened or is no database.
    */
   constructor(path: string, options: SqliteOptions = {}) {

@@ -11,15 +11,18 @@ export class MemoryCache implements Cache {
   readonly #clock: Clock;
   readonly #entries = new Map<string, { readonly value: string; readonly untilMs: number }>();
 
+  /** Expires by this clock. */
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
+  /** Keeps a value for `ttlMs` milliseconds. */
   set(scope: CacheScope, key: string, value: string, ttlMs: number): Promise<void> {
     this.#entries.set(`${scope}/${key}`, { value, untilMs: this.#clock.monotonic() + ttlMs });
     return Promise.resolve();
   }
 
+  /** The value, or null when there is none or it has expired. */
   get(scope: CacheScope, key: string): Promise<string | null> {
     const entry = this.#entries.get(`${scope}/${key}`);
     if (entry === undefined) return Promise.resolve(null);
@@ -28,6 +31,7 @@ export class MemoryCache implements Cache {
     return Promise.resolve(null);
   }
 
+  /** Removes a value; removing none is fine. */
   delete(scope: CacheScope, key: string): Promise<void> {
     this.#entries.delete(`${scope}/${key}`);
     return Promise.resolve();

@@ -11,6 +11,7 @@ type Listener = (event: TopicEvent<TopicName>) => void;
 export class MemoryTopics implements Topics {
   readonly #listeners = new Map<TopicName, Set<Listener>>();
 
+  /** Hands a message to every subscriber of this process. */
   publish<T extends TopicName>(topic: T, payload: TopicPayloads[T]): Promise<void> {
     const listeners = this.#listeners.get(topic);
     if (listeners === undefined) return Promise.resolve();
@@ -26,6 +27,7 @@ export class MemoryTopics implements Topics {
     return Promise.resolve();
   }
 
+  /** Listens until the function it returns is called. */
   subscribe<T extends TopicName>(topic: T, listener: (event: TopicEvent<T>) => void): () => void {
     const listeners = this.#listeners.get(topic) ?? new Set<Listener>();
     this.#listeners.set(topic, listeners);
@@ -34,6 +36,7 @@ export class MemoryTopics implements Topics {
     return () => listeners.delete(added);
   }
 
+  /** Drops every subscriber. */
   close(): Promise<void> {
     this.#listeners.clear();
     return Promise.resolve();

@@ -8,14 +8,21 @@ import type { Json } from "../core/json.ts";
 
 /** One outbox row. Its id is the identity of whatever it becomes: the event's id, or the item's id and key. */
 export interface OutboxRow {
+  /** Names the row, and whatever it becomes. */
   readonly id: string;
+  /** The org it is of. */
   readonly orgId: string;
   /** `work.<kind in lower case>` becomes an item; anything else is an entity change, `<room>.<entity>.<what>`. */
   readonly kind: string;
+  /** What it says; an entity change holds its entity's `id`. */
   readonly payload: { readonly [key: string]: Json };
+  /** Who made the write. */
   readonly actorId: string;
+  /** The request the write was made in, when there was one. */
   readonly requestId: string | null;
+  /** W3C trace context of that request, when it had one. */
   readonly traceparent: string | null;
+  /** Database time of the write. */
   readonly createdAt: Date;
 }
 
@@ -32,6 +39,7 @@ export interface RelaySink {
 
 /** What one relay pass did. */
 export interface RelayCounts {
+  /** Rows handed on. */
   readonly relayed: number;
   /** Rows left pending because this build does not know their kind. */
   readonly unknownKind: number;
@@ -43,6 +51,7 @@ export interface RelayCounts {
 
 /** How far the relay is behind. */
 export interface OutboxLag {
+  /** Rows waiting. */
   readonly pending: number;
   /** Age of the oldest pending row, 0 when there is none. */
   readonly oldestAgeSeconds: number;
@@ -56,6 +65,7 @@ export interface OutboxRelay {
   relayPending(rctx: RequestContext, limit: number): Promise<RelayCounts>;
   /** Removes rows handed on longer ago than the outbox retention; at most one batch. Returns how many. */
   purgeDone(rctx: RequestContext): Promise<number>;
+  /** How far the relay is behind, over all orgs. */
   readLag(rctx: RequestContext): Promise<OutboxLag>;
 }
 

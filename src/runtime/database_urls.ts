@@ -11,8 +11,11 @@ import { UsageError } from "./usage_error.ts";
 
 /** The URLs of one area's database. Null where none was given. */
 export interface AreaUrls {
+  /** Bound to one org a statement. */
   readonly runtime: string | null;
+  /** For statements across orgs. */
   readonly system: string | null;
+  /** The owner, who migrates. */
   readonly migrate: string | null;
 }
 

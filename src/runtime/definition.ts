@@ -18,15 +18,23 @@ import type { SweepStep, WorkerRuntime } from "./types.ts";
 
 /** Open parts that a container builds its handlers over. */
 export interface Parts {
+  /** What the process was told. */
   readonly settings: Settings;
   /** The worker's own environment variables (`WorkerDefinition.env`), as far as they are set. */
   readonly env: Readonly<Record<string, string>>;
+  /** The open store, for storages of the container's own. */
   readonly store: Store;
+  /** The house's storages. */
   readonly storages: Storages;
+  /** The house's managers. */
   readonly managers: Managers;
+  /** Where hints are published and heard. */
   readonly topics: Topics;
+  /** Time. */
   readonly clock: Clock;
+  /** Logs. */
   readonly logger: Logger;
+  /** Counts and gauges. */
   readonly metrics: Metrics;
 }
 
@@ -44,7 +52,9 @@ export interface WorkerParts {
 
 /** Open parts, and how to close them. */
 export interface OpenParts {
+  /** What a container builds over. */
   readonly parts: Parts;
+  /** Where liveness is published. */
   readonly cache: Cache;
   /** For people: which store it is. */
   readonly name: string;
@@ -56,8 +66,11 @@ export interface OpenParts {
 
 /** A worker whose loop runs, as `onRunning` sees it. */
 export interface RunningWorker {
+  /** What its handlers were built over. */
   readonly parts: Parts;
+  /** The loop and what runs beside it. */
   readonly runtime: WorkerRuntime;
+  /** Where probes and metrics are served, for people; null when they are not. */
   readonly httpUrl: string | null;
 }
 
@@ -67,6 +80,7 @@ export interface WorkerCommand {
   readonly name: string;
   /** One line for `--help`. */
   readonly summary: string;
+  /** Options of its own, beside the flags every command has. */
   readonly options?: readonly WorkerCommandOption[];
   /** Lines shown at the end of the command's help. */
   readonly examples?: readonly string[];
@@ -82,13 +96,17 @@ export interface WorkerCommand {
 export interface WorkerCommandOption {
   /** As commander takes it, `--file <path>` or `--once`. */
   readonly flags: string;
+  /** One line for `--help`. */
   readonly help: string;
+  /** Its value when it is not given. */
   readonly default?: string;
 }
 
 /** What a worker-specific command may use. Nothing is open until it asks. */
 export interface WorkerCommandCall {
+  /** The worker this command belongs to. */
   readonly definition: WorkerDefinition;
+  /** What flags and environment say. */
   readonly settings: Settings;
   /** The values of the command's own options, by their name in camel case. */
   readonly options: Readonly<Record<string, string | boolean | undefined>>;
@@ -138,6 +156,7 @@ export interface WorkerDefinition {
   readonly env?: readonly string[];
   /** Builds the handlers; called once, after the store is open. */
   build(parts: Parts): WorkerParts | Promise<WorkerParts>;
+  /** Subcommands of its own. */
   readonly commands?: readonly WorkerCommand[];
 }
 

@@ -242,7 +242,8 @@ export const FLAGS = {
 /** A flag's name in code. */
 export type FlagKey = keyof typeof FLAGS;
 
-type ValueOf<F> = F extends { type: "int" | "duration" | "size" } ? number
+/** What a flag of this entry parses to. */
+export type ValueOf<F> = F extends { type: "int" | "duration" | "size" } ? number
   : F extends { type: "enum"; values: readonly (infer V)[] } ? V
   : F extends { type: "list" } ? readonly string[] | null
   : F extends { default: string } ? string

@@ -20,6 +20,7 @@ export type StoreChoice = { readonly engine: "postgres" } | {
 export interface Settings extends Omit<FlagValues, "store"> {
   /** Null when none was named: see `requireStore`. */
   readonly store: StoreChoice | null;
+  /** The database URLs. They hold passwords: never show one. */
   readonly urls: DatabaseUrls;
   /** What is worth a warning, in plain words: unknown `LANEWAY_*` variables, settings without effect. */
   readonly warnings: readonly string[];

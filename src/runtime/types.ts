@@ -24,24 +24,39 @@ export interface SweepStep {
 export interface WorkerRuntimeOptions {
   /** Names this process in `claimed_by` and in the liveness key, for example `shipment-notifier@host/1234`. */
   readonly worker: string;
+  /** Carried by every context this worker works under. */
   readonly app: AppContext;
+  /** The lane whose items it takes. */
   readonly lane: string;
   /** The kinds to claim; every one has a handler. */
   readonly kinds: readonly string[];
+  /** One for each kind, and maybe for more. */
   readonly handlers: readonly WorkHandler[];
+  /** The managers it works through. */
   readonly managers: Managers;
   /** Asks the storage whether it answers; rejects when it does not. Used by readiness. */
   readonly ping: () => Promise<void>;
+  /** Where it hears of new work. */
   readonly topics: Topics;
+  /** Where it publishes that it lives. */
   readonly cache: Cache;
+  /** Time. */
   readonly clock: Clock;
+  /** Logs. */
   readonly logger: Logger;
+  /** Counts and gauges. */
   readonly metrics: Metrics;
+  /** Handlers at once, at least 1. */
   readonly capacity: number;
+  /** How long a claim holds unrenewed, milliseconds. */
   readonly leaseMs: number;
+  /** How long it waits for a hint before it looks itself, milliseconds. */
   readonly pollMs: number;
+  /** How often it publishes that it lives, milliseconds. */
   readonly heartbeatMs: number;
+  /** How often it sweeps, milliseconds. */
   readonly sweepMs: number;
+  /** How long running items may finish once it is told to stop, milliseconds; 0 aborts them at once. */
   readonly drainGraceMs: number;
   /** A container's own steps, run after the built-in ones and before the gauges. */
   readonly sweepSteps?: readonly SweepStep[];
@@ -51,7 +66,9 @@ export interface WorkerRuntimeOptions {
 
 /** What a probe answers: `reasons` says in plain words what is wrong. Never a secret, never a stack. */
 export interface Probe {
+  /** Whether all is well. */
   readonly ok: boolean;
+  /** What is not; empty when all is well. */
   readonly reasons: readonly string[];
 }
 

@@ -8,41 +8,59 @@ import type { NotFoundError } from "../core/errors.ts";
 
 /** A tenant. `endedAt` is set when it is gone: its items are never run again. */
 export interface Org {
+  /** Names the org for ever. */
   readonly id: string;
+  /** For people, 1–200 characters. */
   readonly name: string;
+  /** When it was made. */
   readonly createdAt: Date;
+  /** When it ended; null while it lives. */
   readonly endedAt: Date | null;
 }
 
 /** A person, across orgs. */
 export interface User {
+  /** Names the user for ever. */
   readonly id: string;
+  /** For people, 1–200 characters. */
   readonly name: string;
+  /** When the user was made. */
   readonly createdAt: Date;
 }
 
 /** A user's place in an org; ended memberships stay as history. */
 export interface Membership {
+  /** The org. */
   readonly orgId: string;
+  /** Its member. */
   readonly userId: string;
+  /** By which right the member acts. */
   readonly role: Role;
+  /** When it began. */
   readonly createdAt: Date;
+  /** When it ended; null while it lives. */
   readonly endedAt: Date | null;
 }
 
 /** Who an item runs for: the pair asked of `claimContexts`, one an item. */
 export interface ClaimSubject {
+  /** The org the item is of. */
   readonly orgId: string;
   /** The enqueuer; `EMPTY_UUID` asks for the org's service context. */
   readonly userId: string;
+  /** The request that enqueued the item, when there was one. */
   readonly causedByRequestId: string | null;
+  /** W3C trace context of that request, when it had one. */
   readonly traceparent: string | null;
 }
 
 /** What storage says of an (org, user) pair. */
 export interface SubjectState {
+  /** The org asked about. */
   readonly orgId: string;
+  /** The user asked about. */
   readonly userId: string;
+  /** Whether the org is there and has not ended. */
   readonly orgLive: boolean;
   /** Whether the user holds a live membership of the org. */
   readonly memberLive: boolean;
@@ -89,6 +107,7 @@ export interface TenancyManager {
 export interface TenancyStorage {
   /** Inserts an org; false when the id exists (nothing changes). Tenant-less: the tenant does not exist yet. */
   createOrg(org: Org): Promise<boolean>;
+  /** Null when there is no such org. */
   readOrg(orgId: string): Promise<Org | null>;
   /** Sets `ended_at` on database time when not set; false when there is no such org. Tenant-less. */
   endOrg(orgId: string): Promise<boolean>;

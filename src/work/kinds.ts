@@ -3,10 +3,9 @@
  *
  * @module
  */
-import type { z } from "zod";
 import { ValidationError } from "../core/errors.ts";
 import { DEFAULT_RETRY, RETRY_FLOOR_MS, type RetryPolicy } from "./rules.ts";
-import type { Payload, WorkKind } from "./types.ts";
+import type { Payload, PayloadSchema, WorkKind } from "./types.ts";
 
 /** Default time a run may take: 15 minutes. */
 export const DEFAULT_TIMEOUT_MS = 900_000;
@@ -16,7 +15,7 @@ const KIND_NAME = /^[A-Z][A-Z0-9_]{0,62}$/;
 /** What `defineKind` takes beside the name. */
 export interface KindOptions<P extends Payload> {
   /** A zod schema of an object. Shapes only gain optional fields; unknown fields are kept. */
-  readonly schema: z.ZodType<P>;
+  readonly schema: PayloadSchema<P>;
   /** Spacing of retries. Default 1 s doubling to 1 h. */
   readonly retry?: Partial<RetryPolicy>;
   /** Aborts, then fails, a longer run; 0 never. Default 15 min, at most 30 days. */

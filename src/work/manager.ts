@@ -10,7 +10,9 @@ import type { ClaimedItem, EnqueueOptions, EnqueueResult, NewWorkItem, Payload, 
 
 /** What `claim` takes. */
 export interface ClaimOptions {
+  /** The lane to take from. */
   readonly lane: string;
+  /** The kinds to take; at least one. */
   readonly kinds: readonly string[];
   /** Names the worker in `claimed_by`, 1–200 characters. */
   readonly worker: string;

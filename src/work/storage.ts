@@ -8,6 +8,7 @@ import type { InsertOutcome, WorkItem, WorkStatus } from "./types.ts";
 
 /** One insert: the item as the manager stamped it, and when it may first be claimed on database time. */
 export interface ItemInsert {
+  /** The row to insert. */
   readonly item: WorkItem;
   /** Milliseconds from the database's now, or a point in time (the past means now). Default now. */
   readonly start: { readonly delayMs: number } | { readonly notBefore: Date } | null;
@@ -15,18 +16,23 @@ export interface ItemInsert {
 
 /** The row that holds an item's id or key. `item` is null where only the key is left. */
 export interface KeyHolder {
+  /** The id of the item that took the key. */
   readonly id: string;
+  /** The item; null where only its key is left. */
   readonly item: WorkItem | null;
 }
 
 /** What a claim asks for. */
 export interface ClaimRequest {
+  /** The lane to take from. */
   readonly lane: string;
   /** At least one. */
   readonly kinds: readonly string[];
   /** Recorded in `claimed_by`, for people. Never a fence. */
   readonly worker: string;
+  /** How long the claim holds unrenewed, milliseconds. */
   readonly leaseMs: number;
+  /** The most items to take. */
   readonly limit: number;
   /** Fresh for this call: with the item's id it names one claim. */
   readonly token: string;
@@ -34,14 +40,19 @@ export interface ClaimRequest {
 
 /** A row with its tenant beside it. */
 export interface OwnedItem {
+  /** The org the item is of. */
   readonly orgId: string;
+  /** The row. */
   readonly item: WorkItem;
 }
 
 /** Names one claim of one item. Every write after the claim matches on all three. */
 export interface ClaimRef {
+  /** The org the item is of. */
   readonly orgId: string;
+  /** The item. */
   readonly id: string;
+  /** The token its claim was stamped with. */
   readonly token: string;
 }
 
@@ -63,9 +74,13 @@ export type WriteOutcome = "WRITTEN" | "ALREADY" | "REFUSED";
 
 /** Where a claimed item stands, for reading back. Absent rows are left out. */
 export interface ClaimState {
+  /** The org the item is of. */
   readonly orgId: string;
+  /** The item. */
   readonly id: string;
+  /** Its status now. */
   readonly status: WorkStatus;
+  /** The token on the row; null when nobody holds it. */
   readonly token: string | null;
   /** Whether the lease has not passed, on database time. */
   readonly leaseLive: boolean;
@@ -73,18 +88,27 @@ export interface ClaimState {
 
 /** What `requeueStale` did. */
 export interface RequeueCounts {
+  /** Items taken back to wait again. */
   readonly requeued: number;
+  /** Items whose attempts were exhausted. */
   readonly deadLettered: number;
 }
 
 /** A dead letter whose audit entry is still to be written. */
 export interface Unaudited {
+  /** The org the item is of. */
   readonly orgId: string;
+  /** The item. */
   readonly id: string;
+  /** The id its audit entry is written under. */
   readonly auditId: string;
+  /** Its kind. */
   readonly kind: string;
+  /** The attempts it spent. */
   readonly attempts: number;
+  /** What it failed of last. */
   readonly lastError: string | null;
+  /** The request that enqueued it, when there was one. */
   readonly requestId: string | null;
 }
 
@@ -100,6 +124,7 @@ export interface QueueGauges {
 
 /** What `promote` did, and when the next item becomes due. */
 export interface Promotion {
+  /** How many items became claimable. */
   readonly promoted: number;
   /** Milliseconds until the earliest item that is not yet due, on database time; null when there is none. */
   readonly nextDueInMs: number | null;
@@ -107,6 +132,7 @@ export interface Promotion {
 
 /** A caller's own open transaction, structurally: our code opens none. */
 export interface CallerTransaction {
+  /** Runs one statement in that transaction. */
   query(text: string, params: readonly unknown[]): Promise<unknown>;
 }
 
@@ -121,6 +147,7 @@ export interface WorkStorage {
   createItems(orgId: string, inserts: readonly ItemInsert[]): Promise<InsertOutcome[]>;
   /** `createItems` for one item inside a caller's own transaction. Postgres only; SQLite throws `ValidationError`. */
   createItemIn(tx: CallerTransaction, orgId: string, insert: ItemInsert): Promise<InsertOutcome>;
+  /** Null when the org has none of this id. */
   readItem(orgId: string, id: string): Promise<WorkItem | null>;
   /** The holder of a key; null when the key is free. */
   readItemByKey(orgId: string, idempotencyKey: string): Promise<KeyHolder | null>;

@@ -10,6 +10,7 @@ import { type Cases, contractSuite, type Harness } from "./contract.ts";
 
 /** What the audit suite runs over. */
 export interface AuditHarness extends Harness {
+  /** The storage under test. */
   readonly storage: AuditStorage;
 }
 

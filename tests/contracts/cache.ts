@@ -8,9 +8,11 @@ import type { Cache } from "../../src/infra/cache.ts";
 
 /** A cache and the clock its times go by. */
 export interface CacheUnderTest {
+  /** The cache under test. */
   readonly cache: Cache;
   /** Moves the cache's time. */
   advance(ms: number): Promise<void>;
+  /** Releases everything. */
   close(): Promise<void>;
 }
 

@@ -10,6 +10,7 @@ import { type Cases, contractSuite, type Harness } from "./contract.ts";
 
 /** What the outbox suite runs over. */
 export interface OutboxHarness extends Harness {
+  /** The storage under test. */
   readonly storage: OutboxStorage;
   /** Writes rows of one org as a core write would, in one operation, on database time. */
   seed(rows: readonly OutboxRow[]): Promise<void>;

@@ -11,6 +11,7 @@ import { type Cases, contractSuite, type Harness } from "./contract.ts";
 
 /** What the tenancy suite runs over. */
 export interface TenancyHarness extends Harness {
+  /** The storage under test. */
   readonly storage: TenancyStorage;
 }
 

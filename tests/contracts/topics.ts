@@ -10,8 +10,11 @@ import { waitFor } from "../support/wait_for.ts";
 
 /** Two ends of the same topics: for a process-local implementation both are one object. */
 export interface TopicsPair {
+  /** Where messages are published. */
   readonly publisher: Topics;
+  /** Where they are heard; another process's, as far as the implementation knows. */
   readonly subscriber: Topics;
+  /** Releases everything. */
   close(): Promise<void>;
 }
 

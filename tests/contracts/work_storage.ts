@@ -12,6 +12,7 @@ import { type Cases, contractSuite, type Harness } from "./contract.ts";
 
 /** What the work suite runs over. */
 export interface WorkHarness extends Harness {
+  /** The storage under test. */
   readonly storage: WorkStorage;
   /** Sets columns of one item past every rule, as an operator's SQL would. Values are SQL literals of both engines. */
   tamper(orgId: string, id: string, assignments: Readonly<Record<string, string>>): Promise<void>;
