@@ -24,7 +24,7 @@ import {
 } from "../../mod.ts";
 import { NotifyShipmentHandler } from "./handler.ts";
 import { NOTIFY_SHIPMENT, type NotifyShipmentPayload } from "./kind.ts";
-import { newWebhookSecret, type NotifierSettings, readNotifierSettings } from "./settings.ts";
+import { newWebhookSecret, NO_SECRET, type NotifierSettings, readNotifierSettings } from "./settings.ts";
 import { SHIPMENTS_CHAIN } from "./shipments/chain.ts";
 import { createShipmentManager, type Relay } from "./shipments/manager.ts";
 import { PostgresShipmentStorage } from "./shipments/storage/postgres.ts";
@@ -47,7 +47,9 @@ export interface BuildOptions {
  */
 export function build(parts: Parts, options: BuildOptions = {}): WorkerParts {
   const shipments = shipmentManager(parts.store, parts.managers.outbox);
-  return { handlers: [notifyHandler(readNotifierSettings(parts.env), shipments, parts.clock, options)] };
+  const settings = readNotifierSettings(parts.env);
+  if (settings.webhookSecret === null) parts.logger.warn("webhooks.no_secret", { fix: NO_SECRET });
+  return { handlers: [notifyHandler(settings, shipments, parts.clock, options)] };
 }
 
 /** Builds the shipment storage over an open store. */
@@ -71,7 +73,7 @@ function notifyHandler(
   options: BuildOptions,
 ): NotifyShipmentHandler {
   const { webhookSecret: secret, webhookTimeoutMs: timeoutMs } = settings;
-  const webhooks = new WebhookSender({ secret, timeoutMs, clock, ...options });
+  const webhooks = secret === null ? null : new WebhookSender({ secret, timeoutMs, clock, ...options });
   return new NotifyShipmentHandler({ shipments, webhooks, ...options });
 }
 

@@ -19,13 +19,15 @@ import {
   type WorkRun,
 } from "../../mod.ts";
 import { NOTIFY_SHIPMENT, type NotifyShipmentPayload } from "./kind.ts";
+import { NO_SECRET } from "./settings.ts";
 import type { Shipment, ShipmentManager } from "./shipments/types.ts";
 import { hostOf, type WebhookAnswer, type WebhookSender } from "./webhook.ts";
 
 /** What the handler works with. */
 export interface NotifyShipmentOptions {
   readonly shipments: ShipmentManager;
-  readonly webhooks: Pick<WebhookSender, "send">;
+  /** Null while no secret is set: items then wait, uncharged. */
+  readonly webhooks: Pick<WebhookSender, "send"> | null;
   /** Default `NOTIFY_SHIPMENT`. */
   readonly kind?: WorkKind<NotifyShipmentPayload>;
 }
@@ -37,12 +39,13 @@ const MAX_DEFERRALS = 24;
 // Answers that say "later" with a status of the 4xx class.
 const LATER: readonly number[] = [408, 425, 429];
 const MAX_MARKS = 5;
+const NO_SECRET_WAIT_MS = 60_000;
 
 /** Handles `NOTIFY_SHIPMENT`. */
 export class NotifyShipmentHandler implements WorkHandler<NotifyShipmentPayload> {
   readonly kind: WorkKind<NotifyShipmentPayload>;
   readonly #shipments: ShipmentManager;
-  readonly #webhooks: Pick<WebhookSender, "send">;
+  readonly #webhooks: Pick<WebhookSender, "send"> | null;
 
   constructor(options: NotifyShipmentOptions) {
     this.kind = options.kind ?? NOTIFY_SHIPMENT;
@@ -65,6 +68,8 @@ export class NotifyShipmentHandler implements WorkHandler<NotifyShipmentPayload>
   ): Promise<void | Deferral> {
     const shipment = await this.#read(ctx, item.payload.shipmentId);
     if (shipment.status === "notified") return;
+    // An unsigned webhook would be refused, a dead letter would be the receiver's loss: the shipment waits for its operator.
+    if (this.#webhooks === null) return defer(NO_SECRET_WAIT_MS, NO_SECRET);
     const answer = await this.#webhooks.send(
       { id: item.idempotencyKey, url: shipment.webhookUrl, body: bodyOf(shipment, item) },
       run.signal,

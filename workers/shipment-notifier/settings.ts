@@ -14,8 +14,8 @@ export const ENV: readonly string[] = [
 
 /** What this worker is told. */
 export interface NotifierSettings {
-  /** Signs every webhook: `whsec_` and 24 to 64 bytes in base64. */
-  readonly webhookSecret: string;
+  /** Signs every webhook: `whsec_` and 24 to 64 bytes in base64. Null while none is set: nothing is sent then. */
+  readonly webhookSecret: string | null;
   /** The longest one request may take, from connecting to the last byte read. Default 10 s, 100 ms to 50 s. */
   readonly webhookTimeoutMs: number;
 }
@@ -32,12 +32,17 @@ export function readNotifierSettings(env: Readonly<Record<string, string>>): Not
   return { webhookSecret: readSecret(env), webhookTimeoutMs: readTimeout(env.LANEWAY_WEBHOOK_TIMEOUT) };
 }
 
+/** What to do about a missing secret. */
+export const NO_SECRET = "Cannot sign webhooks as no secret is set: set LANEWAY_WEBHOOK_SECRET, or " +
+  "LANEWAY_WEBHOOK_SECRET_FILE to a file holding it, and start again; make one with: " +
+  'echo "whsec_$(openssl rand -base64 32)"';
+
 /** Makes a secret of 32 random bytes. */
 export function newWebhookSecret(): string {
   return `whsec_${btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(32))))}`;
 }
 
-function readSecret(env: Readonly<Record<string, string>>): string {
+function readSecret(env: Readonly<Record<string, string>>): string | null {
   const direct = env.LANEWAY_WEBHOOK_SECRET || null;
   const path = env.LANEWAY_WEBHOOK_SECRET_FILE || null;
   if (direct !== null && path !== null) {
@@ -45,10 +50,7 @@ function readSecret(env: Readonly<Record<string, string>>): string {
   }
   if (direct !== null) return checkSecret(direct.trim(), "LANEWAY_WEBHOOK_SECRET");
   if (path !== null) return checkSecret(readSecretFile(path), "LANEWAY_WEBHOOK_SECRET_FILE");
-  throw new UsageError(
-    "Cannot sign webhooks as no secret is set: set LANEWAY_WEBHOOK_SECRET, or LANEWAY_WEBHOOK_SECRET_FILE to a file " +
-      'holding it; make one with: echo "whsec_$(openssl rand -base64 32)"',
-  );
+  return null;
 }
 
 function checkSecret(text: string, label: string): string {

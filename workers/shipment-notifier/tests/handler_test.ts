@@ -241,3 +241,15 @@ Deno.test("an item whose shipment does not exist, or is another org's, is a dead
     assert.equal(receiver.received.length, 0);
   });
 });
+
+Deno.test("without a secret nothing is sent and nothing is lost: the item waits, uncharged, and says for what", async () => {
+  await withShipment(undefined, async ({ container, receiver, ctx, item, read }) => {
+    const handler = new NotifyShipmentHandler({ shipments: container.shipments, webhooks: null });
+    for (let run = 0; run < 2; run++) {
+      const waits = await handler.handle(ctx, item, runOf());
+      assert.ok(waits instanceof Deferral);
+      assert.match(waits.note ?? "", /LANEWAY_WEBHOOK_SECRET/);
+    }
+    assert.deepEqual([receiver.received.length, (await read()).status], [0, "created"]);
+  });
+});
