@@ -80,10 +80,10 @@ export class SqliteDatabase {
   /** Runs `operation` in one `BEGIN IMMEDIATE` transaction: all of it lands, or none. */
   write<T>(operation: (session: SqliteSession) => T): Promise<T> {
     return this.#retryBusy(() => {
-      this.#db.exec("begin immediate");
+      this.#prepare("begin immediate").run();
       try {
         const result = operation(this.#session());
-        this.#db.exec("commit");
+        this.#prepare("commit").run();
         return result;
       } catch (error) {
         try {
@@ -99,7 +99,7 @@ export class SqliteDatabase {
   /** Runs `operation` on one consistent snapshot. */
   read<T>(operation: (session: SqliteSession) => T): Promise<T> {
     return this.#retryBusy(() => {
-      this.#db.exec("begin");
+      this.#prepare("begin").run();
       try {
         return operation(this.#session());
       } finally {
@@ -136,15 +136,18 @@ export class SqliteDatabase {
     }
   }
 
+  // Also for begin and commit: errors of `exec` carry no result code, so that a lock could not be told from a fault.
+  #prepare(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) {
+      statement = this.#db.prepare(sql);
+      this.#statements.set(sql, statement);
+    }
+    return statement;
+  }
+
   #session(): SqliteSession {
-    const prepare = (sql: string) => {
-      let statement = this.#statements.get(sql);
-      if (statement === undefined) {
-        statement = this.#db.prepare(sql);
-        this.#statements.set(sql, statement);
-      }
-      return statement;
-    };
+    const prepare = (sql: string) => this.#prepare(sql);
     return {
       nowMs: Math.floor(this.#clock.now()),
       all: <R>(sql: string, ...params: SqliteParam[]) => prepare(sql).all(...params) as R[],

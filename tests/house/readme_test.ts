@@ -18,9 +18,12 @@ Deno.test("README's tables are those the code generates (deno task docs)", () =>
 Deno.test("every flag, variable and metric that README or a deployment file names exists", async () => {
   const files = [{ path: "README.md", text: readme }, ...await readSources("deploy", [".yaml", ".yml", ".env", ".tf"])];
   const flags = FLAG_ENTRIES.map(([, spec]) => envName(spec));
+  const settings = (await readSources("workers")).filter((file) => file.path.endsWith("/settings.ts"));
+  const isWorkers = (name: string) => settings.some(({ text }) => text.includes(`"${name}"`));
   for (const { path, text } of files) {
     for (const [name] of text.matchAll(/\bLANEWAY_[A-Z_]+\b/g)) {
-      const known = flags.includes(name) || /^LANEWAY_(\w+_)?DATABASE_URL(_FILE)?$/.test(name);
+      const known = flags.includes(name) || /^LANEWAY_(\w+_)?DATABASE_URL(_FILE)?$/.test(name) ||
+        isWorkers(name);
       assert.ok(known, `${path} names ${name}, which nothing reads`);
     }
     for (const [name] of text.matchAll(/\blaneway_[a-z_]+(_total|_seconds|_items|_work\w*)\b/g)) {
