@@ -154,6 +154,12 @@ export interface WorkerDefinition {
   readonly chains?: readonly MigrationChain[];
   /** Environment variables of its own that the compiled binary may read. */
   readonly env?: readonly string[];
+  /**
+   * Checks the worker's own variables before anything is opened, so that a wrong one is told at once.
+   *
+   * @throws {UsageError} Naming the variable and the fix.
+   */
+  checkEnv?(env: Readonly<Record<string, string>>): void;
   /** Builds the handlers; called once, after the store is open. */
   build(parts: Parts): WorkerParts | Promise<WorkerParts>;
   /** Subcommands of its own. */

@@ -61,6 +61,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   const { definition, settings, logger } = options;
   checkKinds(settings.kinds, definition.kinds.map((kind) => kind.name));
   requireStore(settings, "work");
+  definition.checkEnv?.(options.env);
   for (const warning of settings.warnings) logger.warn("settings.warning", { warning });
   const phase: Phase = { runtime: null, reason: "starting" };
   const http = settings.http === "on" ? startProbes(options, phase) : null;

@@ -8,7 +8,7 @@ import { createShipmentsCommand } from "./create_shipments.ts";
 import { build } from "./container.ts";
 import { demoCommand } from "./demo/command.ts";
 import { NOTIFY_SHIPMENT } from "./kind.ts";
-import { ENV } from "./settings.ts";
+import { ENV, readNotifierSettings } from "./settings.ts";
 import { SHIPMENTS_CHAIN } from "./shipments/chain.ts";
 
 /** The worker. */
@@ -18,6 +18,7 @@ export const definition: WorkerDefinition = {
   kinds: [NOTIFY_SHIPMENT],
   chains: [SHIPMENTS_CHAIN],
   env: ENV,
+  checkEnv: (env) => void readNotifierSettings(env),
   build: (parts) => build(parts),
   commands: [demoCommand, createShipmentsCommand],
 };

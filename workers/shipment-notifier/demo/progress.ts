@@ -109,7 +109,8 @@ export function standardOutput(): ProgressStream {
     terminal: Deno.stdout.isTerminal(),
     columns() {
       try {
-        return Deno.consoleSize().columns;
+        // A terminal that does not know its size says 0.
+        return Deno.consoleSize().columns || 80;
       } catch {
         return 80;
       }
