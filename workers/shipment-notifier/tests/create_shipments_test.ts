@@ -57,14 +57,16 @@ Deno.test("create-shipments ends with one line on what is wrong", async () => {
   }
 });
 
-Deno.test("the worker says at once that it has no secret, before it opens anything", async () => {
+Deno.test("the worker says at once that its secret is of no use, before it opens anything", async () => {
   const folder = await Deno.makeTempDir({ prefix: "laneway-secret-" });
   try {
-    const ended = await runChild(["--store", `sqlite:${folder}/a.db`, "--http", "off"]);
+    const ended = await runChild(["--store", `sqlite:${folder}/a.db`, "--http", "off"], {
+      LANEWAY_WEBHOOK_SECRET: "whsec_short",
+    });
     assert.equal(ended.code, 2);
     assert.match(
       ended.stderr,
-      /^shipment-notifier: Cannot sign webhooks as no secret is set: set LANEWAY_WEBHOOK_SECRET/m,
+      /^shipment-notifier: Cannot use LANEWAY_WEBHOOK_SECRET: it must be whsec_ and 24 to 64 bytes/m,
     );
     assert.deepEqual([...Deno.readDirSync(folder)], []);
   } finally {
