@@ -40,6 +40,8 @@ export interface SqliteOptions {
 
 // Held inside the engine, so it blocks the event loop: keep it short, then wait outside.
 const ENGINE_BUSY_MS = 20;
+// Operations one after the other for longer let the event loop turn.
+const LONGEST_RUN_MS = 10;
 const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
 
@@ -51,6 +53,7 @@ export class SqliteDatabase {
   readonly #clock: Clock;
   readonly #busyMs: number;
   readonly #statements = new Map<string, StatementSync>();
+  #turnedMs = 0;
   #closed = false;
 
   /**
@@ -121,7 +124,9 @@ export class SqliteDatabase {
     for (let delayMs = 5;; delayMs = Math.min(delayMs * 2, 200)) {
       if (this.#closed) throw new UnavailableError(`The store sqlite:${this.path} is closed`, "not-executed");
       try {
-        return attempt();
+        const result = attempt();
+        await this.#takeTurns();
+        return result;
       } catch (error) {
         if (!isBusy(error)) throw translate(error, this.path);
         if (this.#clock.monotonic() - startedMs >= this.#busyMs) {
@@ -134,6 +139,14 @@ export class SqliteDatabase {
       }
       await systemClock.sleep(delayMs * (0.5 + Math.random()));
     }
+  }
+
+  // An answer that is there at once lets its caller go on without the event loop turning: a loop over operations on a
+  // file, each of which waits for the disk, would hold up renewals and everybody's HTTP until its end.
+  async #takeTurns(): Promise<void> {
+    if (this.path === ":memory:" || systemClock.monotonic() - this.#turnedMs < LONGEST_RUN_MS) return;
+    await systemClock.sleep(0);
+    this.#turnedMs = systemClock.monotonic();
   }
 
   // Also for begin and commit: errors of `exec` carry no result code, so that a lock could not be told from a fault.

@@ -46,6 +46,19 @@ Deno.test("a write that waits too long is unavailable, not executed, and names t
     assert.equal(await store.write((s) => s.run("insert into t values (3)")), 1, "the store is usable afterwards");
   }, { busyMs: 60 }));
 
+Deno.test("operations one after the other on a file let the event loop turn", () =>
+  withFile(async (store) => {
+    let turned = false;
+    const timer = setTimeout(() => turned = true, 0);
+    let writes = 0;
+    while (!turned && writes < 20_000) {
+      await store.write((s) => s.run("insert into t values (1)"));
+      writes++;
+    }
+    clearTimeout(timer);
+    assert.ok(turned, `no timer ran within ${writes} writes`);
+  }));
+
 Deno.test("an operation that throws leaves nothing of itself", () =>
   withFile(async (store) => {
     await assert.rejects(
