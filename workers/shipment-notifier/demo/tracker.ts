@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { type Managers, NotFoundError, type OpContext, type RequestContext } from "../../../mod.ts";
+import { type Managers, NotFoundError, type OpContext, type RequestContext, type WorkItem } from "../../../mod.ts";
 import type { Shipment, ShipmentManager } from "../shipments/types.ts";
 import type { DemoCounts } from "./progress.ts";
 
@@ -67,30 +67,49 @@ export class Tracker {
   }
 
   async #settle(followed: Followed): Promise<void> {
-    const { counts, managers } = this.#options;
+    const { counts } = this.#options;
     const end = await this.#endOf(followed);
     if (end === null || !this.#open.delete(followed.shipment.id)) return;
     this.#touched.delete(followed.shipment.id);
     if (end === "NOTIFIED") {
       counts.delivered++;
-      const item = await managers.work.read(followed.ctx, followed.shipment.notificationId);
-      if (item.claims > 1) counts.retried++;
+      // Null where the item retention is so short that it is purged already.
+      const item = await this.#item(followed);
+      if (item !== null && item.claims > 1) counts.retried++;
     } else {
       counts.deadLettered++;
       this.#options.onDeadLetter(followed.shipment);
     }
   }
 
-  async #endOf({ ctx, shipment, older }: Followed): Promise<End | null> {
-    const { shipments, managers, rctx } = this.#options;
-    if ((await shipments.read(ctx, shipment.id)).status === "notified") return "NOTIFIED";
+  async #endOf(followed: Followed): Promise<End | null> {
+    if (await this.#isNotified(followed)) return "NOTIFIED";
+    const item = await this.#item(followed);
+    const over = item === null ? await this.#isPurged(followed) : item.status === "failed";
+    if (!over) return null;
+    // It may have been notified of since it was first looked at.
+    if (await this.#isNotified(followed)) return "NOTIFIED";
+    return followed.older ? "DEAD_BEFORE" : "DEAD";
+  }
+
+  async #isNotified({ ctx, shipment }: Followed): Promise<boolean> {
+    return (await this.#options.shipments.read(ctx, shipment.id)).status === "notified";
+  }
+
+  /** No item: its row waits in the outbox for the sweep, or it was given up and is purged already. */
+  async #isPurged(followed: Followed): Promise<boolean> {
+    const { managers, rctx } = this.#options;
+    if ((await managers.outbox.readLag(rctx)).pending > 0) return false;
+    // The row may have been handed on just before the lag was read.
+    return await this.#item(followed) === null;
+  }
+
+  async #item({ ctx, shipment }: Followed): Promise<WorkItem | null> {
     try {
-      const item = await managers.work.read(ctx, shipment.notificationId);
-      return item.status !== "failed" ? null : older ? "DEAD_BEFORE" : "DEAD";
+      return await this.#options.managers.work.read(ctx, shipment.notificationId);
     } catch (error) {
-      if (!(error instanceof NotFoundError)) throw error;
-      // No item: it waits in the outbox for the sweep, or it was given up and purged long ago.
-      return older && (await managers.outbox.readLag(rctx)).pending === 0 ? "DEAD_BEFORE" : null;
+      if (error instanceof NotFoundError) return null;
+      throw error;
     }
   }
 }

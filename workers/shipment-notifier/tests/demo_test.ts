@@ -132,6 +132,16 @@ async function until(child: Child, what: string, look: () => boolean): Promise<v
   }, { timeoutMs: 30_000, everyMs: 2 });
 }
 
+Deno.test("the demo ends also where finished items are removed at once", async () => {
+  await inFolder(async (folder) => {
+    const { code, stdout, stderr } = await runChild(
+      ["demo", "--file", `${folder}/demo.db`, "--item-retention", "0s", "--sweep", "100ms"],
+    );
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /\n224 delivered, \d+ retried, 1 dead-lettered, 5 skipped /);
+  });
+});
+
 Deno.test("the demo takes lines of one's own, whatever their lane and however their last line ends", async () => {
   await inFolder(async (folder) => {
     const [line = ""] = (await Deno.readTextFile(SAMPLE)).split("\n");
