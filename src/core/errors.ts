@@ -82,6 +82,17 @@ export class FinalError extends LanewayError {
   override readonly code = "FINAL";
 }
 
+/**
+ * `instanceof` that survives anything that can be thrown: a revoked proxy throws when it is asked what it is.
+ */
+export function isInstance<T>(value: unknown, type: abstract new (...args: never[]) => T): value is T {
+  try {
+    return value instanceof type;
+  } catch {
+    return false;
+  }
+}
+
 /** A condition that must hold does not: a bug in Laneway, never an input's fault. */
 export class InvariantError extends LanewayError {
   /** Always `INVARIANT`. */

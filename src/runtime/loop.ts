@@ -223,6 +223,12 @@ export class Loop {
     }
     if (this.#stopClaiming.signal.aborted) run.abort("DRAINED", "the worker is stopping");
     await this.#drive(run);
+    this.#endLone(claimed);
+  }
+
+  /** Claims again. Called when the lone item is settled: a handler that stays deaf keeps its slot and no more. */
+  #endLone(claimed: ClaimedItem): void {
+    if (this.#lone !== claimed) return;
     this.#lone = null;
     this.#slotFreed.fire();
     // The others that were handed back for it are claimable now.
@@ -291,6 +297,7 @@ export class Loop {
     });
     if (outcome !== "left") run.released = true;
     this.#keeper.remove(run);
+    if (outcome !== "left") this.#endLone(run.claimed);
     if (this.#stopClaiming.signal.aborted) this.#countDrained(run, outcome);
     if (verdict.type === "fail" && (outcome === "retried" || outcome === "dead_lettered")) {
       const { item } = run.claimed;

@@ -6,7 +6,15 @@
 import type { Clock } from "../core/clock.ts";
 import { FinalError, ValidationError } from "../core/errors.ts";
 import { parsePayload } from "../work/kinds.ts";
-import { type ClaimedItem, Deferral, type WorkHandler, type WorkRun } from "../work/types.ts";
+import { checkRange } from "../work/rules.ts";
+import {
+  type ClaimedItem,
+  Deferral,
+  type Payload,
+  type WorkHandler,
+  type WorkItem,
+  type WorkRun,
+} from "../work/types.ts";
 
 /** Why a run was told to stop. */
 export type AbortCause = "LEASE_LOST" | "TIMED_OUT" | "DRAINED";
@@ -111,17 +119,27 @@ export async function runHandler(run: Run, handler: WorkHandler, clock: Clock): 
   const { ctx, item } = run.claimed;
   const { timeoutMs } = handler.kind;
   try {
-    const payload = parsePayload(handler.kind, item.payload);
+    const payload = fittingPayload(handler, item);
     const result = await handler.handle(ctx, { ...item, payload }, new RunView(run, timeoutMs, clock));
     if (run.cause !== null) return abortedVerdict(run.cause, timeoutMs);
     return verdictOf(result);
   } catch (error) {
     if (run.cause !== null) return abortedVerdict(run.cause, timeoutMs);
-    // A payload that does not fit its kind's schema will not fit it at the next attempt either.
-    const hopeless = error instanceof ValidationError && error.field.startsWith("payload");
-    return { type: "fail", error: hopeless ? new FinalError(error.message, { cause: error }) : error };
+    return { type: "fail", error };
   } finally {
     run.handlerSettled = true;
+  }
+}
+
+/**
+ * A payload that does not fit its kind's schema will not fit it at the next attempt either. Told apart here and not by
+ * the error: a handler may throw the like of it about an item that it enqueues.
+ */
+function fittingPayload(handler: WorkHandler, item: WorkItem): Payload {
+  try {
+    return parsePayload(handler.kind, item.payload);
+  } catch (error) {
+    throw error instanceof ValidationError ? new FinalError(error.message, { cause: error }) : error;
   }
 }
 
@@ -158,7 +176,10 @@ export function abortedVerdict(cause: AbortCause, timeoutMs: number): Verdict {
 
 function verdictOf(result: unknown): Verdict {
   if (result === undefined) return { type: "complete" };
-  if (result instanceof Deferral) return { type: "defer", delayMs: result.delayMs, note: result.note };
+  // Out of range is thrown, and so fails the run: refused later, by the write, it would cost the item its lease.
+  if (result instanceof Deferral) {
+    return { type: "defer", delayMs: checkRange("delayMs", result.delayMs), note: result.note };
+  }
   const error = new FinalError(
     `Cannot use the handler's return value: return nothing to complete, or defer(delayMs, note?); got a ${typeof result}`,
   );

@@ -61,7 +61,28 @@ export function parsePayload<P extends Payload>(kind: WorkKind<P>, payload: unkn
     );
     throw new ValidationError(path, `Cannot use ${path} for kind ${kind.name}: ${issue?.message ?? "it does not fit"}`);
   }
-  return { ...(payload as Payload), ...result.data };
+  return withUnknown(payload, result.data) as P;
+}
+
+/**
+ * What the schema gave, and beside it every field of `given` that it left out, at every depth: zod's objects drop what
+ * they do not know, and a newer writer's optional fields must reach the handler.
+ */
+function withUnknown(given: unknown, parsed: unknown): unknown {
+  if (Array.isArray(given) && Array.isArray(parsed)) {
+    return given.length === parsed.length ? parsed.map((entry, i) => withUnknown(given[i], entry)) : parsed;
+  }
+  if (!isPlainObject(given) || !isPlainObject(parsed)) return parsed;
+  const known = Object.entries(parsed).map(([key, value]) =>
+    [key, Object.hasOwn(given, key) ? withUnknown(given[key], value) : value] as const
+  );
+  return { ...given, ...Object.fromEntries(known) };
+}
+
+function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  if (typeof value !== "object" || value === null) return false;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
 }
 
 function checkWhole(field: string, value: number, min: number, max: number): void {

@@ -11,6 +11,7 @@ import {
   ConflictError,
   FinalError,
   invariant,
+  isInstance,
   NotFoundError,
   UnavailableError,
   ValidationError,
@@ -161,7 +162,7 @@ class WorkManagerImpl implements WorkManager {
   async fail(ctx: OpContext, item: WorkItem, error: unknown): Promise<FailOutcome> {
     const ref = claimRef(ctx.orgId, item);
     const described = describeError(error);
-    if (error instanceof FinalError || isExhausted(item.attempts, item.maxAttempts)) {
+    if (isInstance(error, FinalError) || isExhausted(item.attempts, item.maxAttempts)) {
       const auditId = newId();
       const outcome = await this.#settler.settle({ ...ref, to: "failed", error: described, auditId });
       // The row holds the audit id of the first write; under this one the entry would stand twice.
