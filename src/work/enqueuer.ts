@@ -15,6 +15,8 @@ import type { EnqueueOptions, EnqueueResult, InsertOutcome, NewWorkItem, Payload
 
 /** Items of one statement: beyond a thousand rows a statement gains nothing. */
 const CHUNK = 1_000;
+/** Encoded payloads of one statement, in UTF-16 units: Postgres refuses a JSON array of 256 MB, and memory is dear. */
+const CHUNK_UNITS = 8_000_000;
 const READ_BACKS = 50;
 
 /** What an `Enqueuer` is made of. */
@@ -59,9 +61,10 @@ export class Enqueuer {
       }
     });
     const results: (EnqueueResult | Error)[] = [];
-    for (let start = 0; start < built.length; start += CHUNK) {
-      const chunk = built.slice(start, start + CHUNK);
-      const minted = items.slice(start, start + CHUNK).every((item) => item.id === undefined);
+    while (results.length < built.length) {
+      const start = results.length;
+      const chunk = built.slice(start, start + this.#chunkLength(built, start));
+      const minted = items.slice(start, start + chunk.length).every((item) => item.id === undefined);
       results.push(...await this.#createChunk(ctx.orgId, chunk, minted));
     }
     return results;
@@ -117,6 +120,20 @@ export class Enqueuer {
     return buildInsert(item, { kind, attribution, nowMs: clock.now(), payloadLimitBytes, start });
   }
 
+  /** How many entries from `start` on make one statement: at least one. */
+  #chunkLength(built: readonly (ItemInsert | ValidationError)[], start: number): number {
+    const most = Math.min(CHUNK, built.length - start);
+    if (most * this.#o.payloadLimitBytes <= CHUNK_UNITS) return most;
+    let units = 0;
+    for (let n = 0; n < most; n++) {
+      const entry = built[start + n];
+      if (entry === undefined || entry instanceof Error) continue;
+      units += JSON.stringify(entry.item.payload).length;
+      if (units > CHUNK_UNITS && n > 0) return n;
+    }
+    return most;
+  }
+
   async #createChunk(
     orgId: string,
     chunk: readonly (ItemInsert | ValidationError)[],
@@ -140,7 +157,7 @@ export class Enqueuer {
         ...await Promise.all(part.map((entry) => {
           if (entry instanceof Error) return entry;
           const outcome = outcomes.get(entry) ?? "ID_EXISTS";
-          return outcome instanceof Error ? outcome : this.#report(orgId, entry, outcome);
+          return outcome instanceof Error ? outcome : this.#report(orgId, entry, outcome).catch(notFound);
         })),
       );
     }
@@ -180,6 +197,8 @@ export class Enqueuer {
         return { outcome, id: item.id, item: await this.#o.storage.readItem(orgId, item.id) };
       case "KEY_EXISTS": {
         const holder = await this.#o.storage.readItemByKey(orgId, item.idempotencyKey);
+        // Two creates of one id and key at once: the storage's statement may see the key alone.
+        if (holder?.id === item.id) return { outcome: "ID_EXISTS", id: item.id, item: holder.item };
         if (holder !== null) return { outcome, id: holder.id, item: holder.item };
         // The key's retention ended between the two statements.
         throw new NotFoundError(`The holder of key "${item.idempotencyKey}" was purged meanwhile: enqueue again`);
@@ -194,6 +213,12 @@ export class Enqueuer {
   #count(kind: string, outcome: InsertOutcome): void {
     this.#o.metrics.count("laneway_items_enqueued_total", { kind, outcome: outcome.toLowerCase() });
   }
+}
+
+/** One key whose holder was purged meanwhile is its caller's to repeat, and harms no other. */
+function notFound(error: unknown): NotFoundError {
+  if (error instanceof NotFoundError) return error;
+  throw error;
 }
 
 function attributionOf(ctx: OpContext): Attribution {

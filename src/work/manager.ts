@@ -66,7 +66,7 @@ export interface WorkManager extends RelaySink {
   extendLeases(claimed: readonly ClaimedItem[], leaseMs: number): Promise<boolean[]>;
   /** Where an item's claim stands, for a holder whose renewal was refused. Null when the row is gone. */
   readClaim(ctx: OpContext, item: WorkItem): Promise<ClaimState | null>;
-  /** An item of the context's org. @throws {NotFoundError} */
+  /** An item of the context's org. @throws {ValidationError} `id` is no uuid. @throws {NotFoundError} */
   read(ctx: OpContext, id: string): Promise<WorkItem>;
   /** Moves items that became due into the claim's reach, at most `limit`. */
   promote(rctx: RequestContext, limit: number): Promise<Promotion>;

@@ -28,6 +28,10 @@ export interface BuildOptions {
   readonly start: EnqueueOptions;
 }
 
+// What both Postgres and an ISO text hold.
+const EARLIEST_MS = -62_135_596_800_000;
+const LATEST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
+
 const LABEL = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
 
 /**
@@ -109,8 +113,13 @@ export const SYSTEM_ACTOR: string = EMPTY_UUID;
 
 function time(field: string, value: Date | undefined): Date | undefined {
   if (value === undefined) return undefined;
-  if (value instanceof Date && !Number.isNaN(value.getTime())) return value;
-  throw new ValidationError(field, `Cannot use ${field}: it must be a valid Date`);
+  if (!(value instanceof Date) || Number.isNaN(value.getTime())) {
+    throw new ValidationError(field, `Cannot use ${field}: it must be a valid Date`);
+  }
+  if (value.getTime() < EARLIEST_MS || value.getTime() > LATEST_MS) {
+    throw new ValidationError(field, `Cannot use ${field} ${value.toISOString()}: it must lie in the years 1 to 9999`);
+  }
+  return value;
 }
 
 function startOf(options: EnqueueOptions, nowMs: number): ItemInsert["start"] {
@@ -120,6 +129,8 @@ function startOf(options: EnqueueOptions, nowMs: number): ItemInsert["start"] {
   }
   if (delayMs !== undefined) return { delayMs: checkRange("delayMs", delayMs) };
   if (notBefore === undefined) return null;
+  // The past means now, also one that no database holds.
+  if (notBefore instanceof Date && notBefore.getTime() < 0) return null;
   const at = time("notBefore", notBefore);
   if (at === undefined || at.getTime() - nowMs > MAX_DELAY_MS) {
     throw new ValidationError("notBefore", "Cannot use notBefore: it lies more than 100 years ahead");

@@ -24,7 +24,8 @@ import type { OutboxRow } from "../outbox/types.ts";
 import type { TenancyManager } from "../tenancy/types.ts";
 import { Enqueuer } from "./enqueuer.ts";
 import type { ClaimOptions, FailOutcome, WorkManager } from "./manager.ts";
-import { label, text } from "./new_item.ts";
+import { LostClaims, releaseAll } from "./lost_claims.ts";
+import { label, text, uuid } from "./new_item.ts";
 import { checkRange, DEFAULT_RETRY, isExhausted, retryDelay } from "./rules.ts";
 import { claimRef, Settler } from "./settler.ts";
 import type {
@@ -65,10 +66,14 @@ export const DEFAULT_PAYLOAD_LIMIT_BYTES = 262_144;
 
 const SWEEP_BATCH = 1_000;
 const ORPHANED = "the item's org is gone";
-// A claim whose answer was lost is looked for this often before its lease is left to expire.
-const MAX_LOST_CLAIMS = 20;
 // How often one claim goes on past orphans; what is left of them waits for the next one.
 const MAX_ORPHAN_ROUNDS = 20;
+
+/** What one statement brought: what may be handed out, and how many rows were orphans. */
+interface ClaimBatch {
+  readonly claimed: ClaimedItem[];
+  readonly orphans: number;
+}
 
 /** Builds the work manager. */
 export function createWorkManager(options: WorkManagerOptions): WorkManager {
@@ -82,7 +87,7 @@ class WorkManagerImpl implements WorkManager {
   readonly #enqueuer: Enqueuer;
   readonly #settler: Settler;
   readonly #random: () => number;
-  #lostClaims: string[] = [];
+  readonly #lost: LostClaims;
 
   constructor(options: WorkManagerOptions) {
     this.#o = options;
@@ -90,6 +95,7 @@ class WorkManagerImpl implements WorkManager {
     this.#kinds = new Map(options.kinds.map((kind) => [kind.name, kind]));
     this.#random = options.random ?? Math.random;
     this.#settler = new Settler(options.storage);
+    this.#lost = new LostClaims(options.storage, options.logger);
     this.#enqueuer = new Enqueuer({
       storage: options.storage,
       kinds: this.#kinds,
@@ -138,13 +144,16 @@ class WorkManagerImpl implements WorkManager {
         throw new ValidationError("kinds", `Cannot claim kind "${kind}": it is not known here`);
       }
     }
-    const recovered = await this.#recoverLostClaims(options.leaseMs);
+    // A kind named twice is asked for once.
+    const wanted = { ...options, kinds: [...new Set(options.kinds)] };
+    const recovered = await this.#lost.recover(wanted);
     if (recovered.length > 0) return (await this.#withContexts(rctx, recovered)).claimed;
     const claimed: ClaimedItem[] = [];
     // Orphans are failed and left out, and the claim moves on: an ended org's backlog must not hide the others'.
     for (let round = 0; round < MAX_ORPHAN_ROUNDS; round++) {
-      const rows = await this.#claimRows({ ...options, limit: options.limit - claimed.length });
-      const batch = await this.#withContexts(rctx, rows).catch((error) => {
+      const limit = options.limit - claimed.length;
+      const batch = await this.#claimBatch(rctx, { ...wanted, limit }).catch((error) => {
+        // What is held already is handed out: nobody else knows its tokens.
         if (claimed.length === 0) throw error;
         this.#o.logger.warn("work.claim_cut_short", { error: describeError(error) });
         return { claimed: [], orphans: 0 };
@@ -223,7 +232,7 @@ class WorkManagerImpl implements WorkManager {
   }
 
   async read(ctx: OpContext, id: string): Promise<WorkItem> {
-    const item = await this.#storage.readItem(ctx.orgId, id);
+    const item = await this.#storage.readItem(ctx.orgId, uuid("id", id));
     if (item === null) throw new NotFoundError(`There is no item ${id} in org ${ctx.orgId}`);
     return item;
   }
@@ -283,39 +292,22 @@ class WorkManagerImpl implements WorkManager {
     return this.#storage.takeSweepStep(step, intervalMs);
   }
 
-  async #claimRows(options: ClaimOptions): Promise<OwnedItem[]> {
-    const token = newId();
+  async #claimBatch(rctx: RequestContext, options: ClaimOptions): Promise<ClaimBatch> {
+    const request = { ...options, token: newId() };
+    let rows: OwnedItem[];
     try {
-      return await this.#storage.claim({ ...options, token });
+      rows = await this.#storage.claim(request);
     } catch (error) {
-      if (error instanceof UnavailableError && error.outcome === "unknown") this.#rememberLostClaim(token);
+      if (error instanceof UnavailableError && error.outcome === "unknown") this.#lost.remember(request);
       throw error;
     }
-  }
-
-  #rememberLostClaim(token: string): void {
-    this.#lostClaims.push(token);
-    if (this.#lostClaims.length > MAX_LOST_CLAIMS) this.#lostClaims.shift();
-  }
-
-  /** Rows of claims whose answer was lost: theirs is the token, so they are renewed and run, not left to expire. */
-  async #recoverLostClaims(leaseMs: number): Promise<OwnedItem[]> {
-    const rows: OwnedItem[] = [];
-    for (let token = this.#lostClaims[0]; token !== undefined; token = this.#lostClaims[0]) {
-      const held = await this.#storage.readClaimed(token);
-      const refs = held.map(({ orgId, item }) => claimRef(orgId, item));
-      const renewed = refs.length === 0 ? [] : await this.#storage.extendLeases(refs, leaseMs);
-      rows.push(...held.filter((_, i) => renewed[i] === "WRITTEN"));
-      this.#lostClaims.shift();
-    }
-    if (rows.length > 0) this.#o.logger.info("work.claim_recovered", { items: rows.length });
-    return rows;
+    return await this.#withContexts(rctx, rows);
   }
 
   async #withContexts(
     rctx: RequestContext,
     rows: readonly OwnedItem[],
-  ): Promise<{ readonly claimed: ClaimedItem[]; readonly orphans: number }> {
+  ): Promise<ClaimBatch> {
     if (rows.length === 0) return { claimed: [], orphans: 0 };
     const subjects = rows.map(({ orgId, item }) => ({
       orgId,
@@ -327,7 +319,7 @@ class WorkManagerImpl implements WorkManager {
     try {
       contexts = await this.#o.tenancy.claimContexts(rctx, subjects);
     } catch (error) {
-      await this.#releaseBatch(rows);
+      await releaseAll(rows, "released: the contexts of its batch could not be read", this.#o);
       throw error;
     }
     invariant(contexts.length === rows.length, "every claimed row has a context or a refusal");
@@ -340,21 +332,6 @@ class WorkManagerImpl implements WorkManager {
     });
     await this.#failOrphaned(orphaned);
     return { claimed, orphans: orphaned.length };
-  }
-
-  /** Best effort: what cannot be handed back waits for its lease to expire. */
-  async #releaseBatch(rows: readonly OwnedItem[]): Promise<void> {
-    try {
-      await this.#storage.settle(rows.map(({ orgId, item }) => ({
-        ...claimRef(orgId, item),
-        to: "back",
-        delayMs: 0,
-        note: "released: the contexts of its batch could not be read",
-        ran: false,
-      })));
-    } catch (error) {
-      this.#o.logger.warn("work.batch_not_released", { items: rows.length, error: describeError(error) });
-    }
   }
 
   async #failOrphaned(rows: readonly OwnedItem[]): Promise<void> {
