@@ -165,14 +165,14 @@ const CASES: Readonly<Record<string, (rig: ManagersRig) => Promise<void>>> = {
     const ctx = await rig.member();
     let largest = 0;
     const work = withStorage(rig, {
-      createItems: (orgId, inserts) => {
+      createItems: (_orgId, inserts) => {
         const bytes = inserts.reduce((sum, { item }) => sum + JSON.stringify(item.payload).length, 0);
         largest = Math.max(largest, bytes);
         return Promise.resolve(inserts.map(() => "INSERTED" as const));
       },
     });
     const payload = { text: "x".repeat(200_000) };
-    const results = await work.enqueueMany(ctx, Array.from({ length: 300 }, () => item({ payload })));
+    const results = await work.enqueueMany(ctx, Array.from({ length: 100 }, () => item({ payload })));
     assert.ok(results.every((result) => "outcome" in result));
     assert.ok(largest <= 16_000_000, `${largest} bytes in one statement`);
   },
