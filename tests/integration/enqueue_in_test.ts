@@ -183,3 +183,20 @@ Deno.test("the embedded store refuses to join a caller's transaction, and says w
   await assert.rejects(rig.managers.work.enqueueIn(tx, ctx, item), /outbox row/);
   await rig.close();
 });
+
+Deno.test("an enqueue that meets its own id and key in a transaction that commits is told that the id exists", () =>
+  withDatabase(async ({ database, ctx, work, item }) => {
+    const caller = new Caller(database);
+    try {
+      const same = { ...item("same"), id: newId() };
+      await caller.query("begin");
+      assert.equal((await work.enqueueIn(caller, ctx, same)).outcome, "INSERTED");
+      const other = work.enqueue(ctx, same);
+      await waitForWaiters(database, 1);
+      await caller.query("commit");
+      const { outcome, id, item: row } = await other;
+      assert.deepEqual([outcome, id, row?.id], ["ID_EXISTS", same.id, same.id]);
+    } finally {
+      await caller.close();
+    }
+  }));

@@ -200,7 +200,7 @@ export class PostgresWorkStorage implements WorkStorage {
     let left = batch;
     for (let tries = 0; left.length > 0; tries++) {
       invariant(tries < MAX_HELD_TRIES, `a row stayed held but unwritten after ${MAX_HELD_TRIES} tries`);
-      const rows = await run(JSON.stringify(left));
+      const rows = await againAfterDeadlock(() => run(JSON.stringify(left)));
       invariant(rows.length === left.length, "every row of a batch has an outcome");
       for (const row of rows) if (row.outcome !== "HELD") outcomes.set(Number(row.n), row.outcome as WriteOutcome);
       left = left.filter(({ n }) => !outcomes.has(n));
@@ -217,6 +217,26 @@ export class PostgresWorkStorage implements WorkStorage {
       } catch (error) {
         if (!(error instanceof ConflictError) || attempt >= 3) throw error;
       }
+    }
+  }
+}
+
+/**
+ * Runs a guarded batch again when the server ended it as a deadlock's victim. Ours lock in key order, but an operator's
+ * statement need not; and a conflict would be told to each caller of the batch as the loss of its claim.
+ *
+ * @throws {UnavailableError} It was the victim each time; nothing was written.
+ */
+async function againAfterDeadlock(run: () => Promise<Row[]>): Promise<Row[]> {
+  for (let tries = 1;; tries++) {
+    try {
+      return await run();
+    } catch (error) {
+      if (!(error instanceof ConflictError)) throw error;
+      if (tries < MAX_DEADLOCK_TRIES) continue;
+      throw new UnavailableError(`Cannot write a batch as it met deadlocks: ${error.message}`, "not-executed", {
+        cause: error,
+      });
     }
   }
 }
@@ -269,6 +289,8 @@ function encodeInserts(inserts: readonly ItemInsert[]): string {
 
 /** One row of a guarded batch, under its place in the batch. */
 type Encoded = Readonly<Record<string, unknown>> & { readonly n: number };
+
+const MAX_DEADLOCK_TRIES = 3;
 
 // Each try can only be beaten by another renewal of the very same claim.
 const MAX_HELD_TRIES = 20;

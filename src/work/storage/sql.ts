@@ -80,9 +80,15 @@ export function workSql(now: string): WorkSql {
     failStaleOf: failStaleOf(now),
     readUnaudited: `select org_id, id, audit_id, kind, attempts, last_error, request_id from queue.work_items
       where audit_id is not null order by updated_at limit $1::int`,
-    clearAudit: `update queue.work_items w set audit_id = null
-      from jsonb_to_recordset($1::text::jsonb) as r(org_id uuid, id uuid, audit_id uuid)
-      where w.org_id = r.org_id and w.id = r.id and w.audit_id = r.audit_id`,
+    clearAudit: `with r as materialized (
+        select * from jsonb_to_recordset($1::text::jsonb) as r(org_id uuid, id uuid, audit_id uuid)
+      ), held as materialized (
+        select h.place, r.audit_id from (select * from r order by org_id, id) r cross join lateral (
+          select w.ctid as place from queue.work_items w
+          where w.org_id = r.org_id and w.id = r.id and w.audit_id = r.audit_id for update
+        ) h
+      )
+      update queue.work_items w set audit_id = null from held where w.ctid = held.place and w.audit_id = held.audit_id`,
     purgeItems: purgeItems(now),
     purgeKeys: purgeKeys(now),
     readGauges: readGauges(now),
