@@ -51,7 +51,7 @@ export interface RelayCounts {
 
 /** How far the relay is behind. */
 export interface OutboxLag {
-  /** Rows waiting. */
+  /** Pending rows, counted up to 10,000. */
   readonly pending: number;
   /** Age of the oldest pending row, 0 when there is none. */
   readonly oldestAgeSeconds: number;

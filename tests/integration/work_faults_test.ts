@@ -176,6 +176,27 @@ const CASES: Readonly<Record<string, (rig: ManagersRig) => Promise<void>>> = {
     assert.ok(results.every((result) => "outcome" in result));
     assert.ok(largest <= 16_000_000, `${largest} bytes in one statement`);
   },
+  "purgeKeys() gets past a backlog of items that outlive the retention of their keys": async (rig) => {
+    const { test, storages } = rig;
+    const ctx = await rig.member();
+    const { id } = await rig.managers.work.enqueue(ctx, item());
+    const [items, keys] = [test.table("queue.work_items"), test.table("queue.work_keys")];
+    // As many old keys of a living item as one pass looks at, and a free one behind them.
+    const at = test.store.engine === "sqlite" ? "n" : "to_timestamp(n / 1000.0)";
+    const orgId = test.store.engine === "sqlite" ? "org_id" : "org_id::uuid";
+    const insertKeys = (from: number, to: number, itemId: string) =>
+      test.sql(`with recursive counted as (select ${from} as n union all select n + 1 from counted where n < ${to})
+        insert into ${keys} (org_id, key, item_id, created_at)
+        select ${orgId}, 'old ' || n, ${itemId}, ${at} from counted, (select * from ${items} where id = '${id}') one
+        returning 1 as one`);
+    await insertKeys(1, 10_001, "id");
+    await insertKeys(20_000, 20_000, test.store.engine === "sqlite" ? `'${newId()}'` : "gen_random_uuid()");
+    const purged = [await storages.work.purgeKeys(1_000, 10), await storages.work.purgeKeys(1_000, 10)];
+    assert.deepEqual(purged, [0, 1]);
+    assert.equal(await storages.work.readItemByKey(ctx.orgId, "old 20000"), null);
+    await test.sql(`delete from ${keys} where key like 'old %' returning 1 as one`);
+    assert.equal(await storages.work.purgeKeys(1_000, 10), 0, "and begins anew");
+  },
   "read() of what is no id is refused naming the field, and an id may be written in either case": async (rig) => {
     const ctx = await rig.member();
     await assert.rejects(

@@ -5,6 +5,9 @@
  * @module
  */
 
+/** The lag counts up to this many rows: a count of millions is no news and costs a scan. */
+export const LAG_LIMIT = 10_000;
+
 /** The statements, on a given expression of database time. */
 export interface OutboxSql {
   readonly readPending: string;
@@ -27,37 +30,40 @@ export function outboxSql(now: string): OutboxSql {
       order by created_at, id
       limit $1::int`,
 
-    // Locked in key order first: two relayers marking the same rows wait for each other instead of deadlocking.
+    // Locked in key order first: two relayers marking the same rows wait for each other instead of deadlocking. Looked up
+    // key by key and written by place, `few` keeping the join a loop (see work's statements): a plan from the time when
+    // the table was small would read all of what is pending. So it would with `done_at is null` in the look-up.
     markDone: `
-      with locked as (
-        select o.org_id, o.id
-        from core.outbox o
-        join jsonb_to_recordset($1::text::jsonb) as r (org_id uuid, id uuid) on o.org_id = r.org_id and o.id = r.id
-        where o.done_at is null
-        order by o.org_id, o.id
-        for update of o
+      with r as materialized (
+        select * from jsonb_to_recordset($1::text::jsonb) as r (org_id uuid, id uuid)
+      ), held as materialized (
+        select h.*, 1 as few from (select * from r order by org_id, id) r cross join lateral (
+          select o.ctid as place, o.done_at from core.outbox o where o.org_id = r.org_id and o.id = r.id
+          for update
+        ) h
       )
       update core.outbox o set done_at = ${now}
-      from locked
-      where o.org_id = locked.org_id and o.id = locked.id`,
+      from held where o.ctid = held.place and held.few = 1 and held.done_at is null`,
 
     // SKIP LOCKED: two purges at once take different rows.
     purgeDone: `
-      with old as (
-        select org_id, id from core.outbox
+      with old as materialized (
+        select ctid as place, 1 as few from core.outbox
         where done_at is not null and done_at < ${now} - $1::float8 * interval '1 millisecond'
         order by done_at
         limit $2::int
         for update skip locked
       )
-      delete from core.outbox o using old
-      where o.org_id = old.org_id and o.id = old.id
+      delete from core.outbox o using old where o.ctid = old.place and old.few = 1
       returning o.id`,
 
+    // The oldest by the index's first entry; the count is bounded, and in index order lest it be a scan.
     readLag: `
-      select count(*)::int as pending,
-        coalesce(greatest(extract(epoch from ${now} - min(created_at)), 0), 0)::float8 as oldest_age_seconds
-      from core.outbox
-      where done_at is null`,
+      select (select count(*) from (
+          select 1 from core.outbox where done_at is null order by created_at, id limit ${LAG_LIMIT}
+        ) p)::int as pending,
+        coalesce(greatest(extract(epoch from ${now} - (
+          select created_at from core.outbox where done_at is null order by created_at, id limit 1
+        )), 0), 0)::float8 as oldest_age_seconds`,
   };
 }

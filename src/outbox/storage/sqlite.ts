@@ -5,6 +5,7 @@
  */
 import type { Json } from "../../core/json.ts";
 import type { SqliteDatabase, SqliteRow } from "../../db/sqlite.ts";
+import { LAG_LIMIT } from "./sql.ts";
 import type { OutboxLag, OutboxRow, OutboxStorage } from "../types.ts";
 
 const READ_PENDING = `
@@ -12,6 +13,10 @@ const READ_PENDING = `
   where done_at is null and id not in (select value from json_each(?))
   order by created_at, id
   limit ?`;
+
+const READ_LAG = `
+  select (select count(*) from (select 1 from core_outbox where done_at is null limit ?)) as pending,
+    (select min(created_at) from core_outbox where done_at is null) as oldest`;
 
 const PURGE_DONE = `
   delete from core_outbox
@@ -57,9 +62,7 @@ export class SqliteOutboxStorage implements OutboxStorage {
 
   readLag(): Promise<OutboxLag> {
     return this.#db.read((session) => {
-      const row = session.get(
-        "select count(*) as pending, min(created_at) as oldest from core_outbox where done_at is null",
-      );
+      const row = session.get(READ_LAG, LAG_LIMIT);
       const oldest = row?.oldest ?? null;
       const ageMs = oldest === null ? 0 : Math.max(session.nowMs - Number(oldest), 0);
       return { pending: Number(row?.pending ?? 0), oldestAgeSeconds: ageMs / 1_000 };

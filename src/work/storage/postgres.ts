@@ -32,6 +32,8 @@ export class PostgresWorkStorage implements WorkStorage {
   readonly engine = "postgres";
   readonly #db: Database;
   readonly #sql: WorkSql;
+  /** Where the last purge of keys ended: a time as the database wrote it. */
+  #keysLookedUntil = "-infinity";
 
   /** @param options `nowSql`: the SQL expression of database time. Default `now()`; tests give one they can shift. */
   constructor(db: Database, options: { nowSql?: string } = {}) {
@@ -170,7 +172,8 @@ export class PostgresWorkStorage implements WorkStorage {
   }
 
   async purgeKeys(olderThanMs: number, limit: number): Promise<number> {
-    const [row] = await this.#db.system(this.#sql.purgeKeys, [olderThanMs, limit]);
+    const [row] = await this.#db.system(this.#sql.purgeKeys, [olderThanMs, limit, this.#keysLookedUntil]);
+    this.#keysLookedUntil = typeof row?.looked_until === "string" ? row.looked_until : "-infinity";
     return Number(row?.purged ?? 0);
   }
 

@@ -25,12 +25,14 @@ import type {
   WriteOutcome,
 } from "../storage.ts";
 import type { InsertOutcome, WorkItem, WorkStatus } from "../types.ts";
+import { KEYS_LOOKED_AT } from "./sql.ts";
 import * as sql from "./sqlite_sql.ts";
 
 /** `WorkStorage` over an open SQLite store. */
 export class SqliteWorkStorage implements WorkStorage {
   readonly engine = "sqlite";
   readonly #db: SqliteDatabase;
+  #keysLookedUntilMs = 0;
 
   constructor(db: SqliteDatabase) {
     this.#db = db;
@@ -193,7 +195,15 @@ export class SqliteWorkStorage implements WorkStorage {
   }
 
   purgeKeys(olderThanMs: number, limit: number): Promise<number> {
-    return this.#db.write((s) => s.run(sql.PURGE_KEYS, s.nowMs - olderThanMs, limit));
+    return this.#db.write((s) => {
+      const old = s.all(sql.OLD_KEYS, s.nowMs - olderThanMs, this.#keysLookedUntilMs, KEYS_LOOKED_AT);
+      // A key stays while its item does, whatever its age.
+      const free = old.filter((row) => row.held === 0).slice(0, limit);
+      for (const row of free) s.run(sql.FREE_KEY, row.org_id ?? null, row.key ?? null);
+      const last = free.length === limit ? free.at(-1) : old.length === KEYS_LOOKED_AT ? old.at(-1) : undefined;
+      this.#keysLookedUntilMs = Number(last?.created_at ?? 0);
+      return free.length;
+    });
   }
 
   readGauges(): Promise<QueueGauges> {

@@ -89,13 +89,13 @@ const purge = (status: string) => `
     where status = '${status}' and updated_at <= ? and audit_id is null order by updated_at limit ?)`;
 export const PURGE_DONE = purge("done");
 export const PURGE_FAILED = purge("failed");
-// A key stays while its item does, whatever its age.
-export const PURGE_KEYS = `
-  delete from queue_work_keys where (org_id, key) in (
-    select k.org_id, k.key from queue_work_keys k
-    where k.created_at <= ?
-      and not exists (select 1 from queue_work_items w where w.org_id = k.org_id and w.id = k.item_id)
-    order by k.created_at limit ?)`;
+// A bounded piece of the old keys, from where the last pass ended; see sql.ts.
+export const OLD_KEYS = `
+  select k.org_id, k.key, k.created_at,
+    exists (select 1 from queue_work_items w where w.org_id = k.org_id and w.id = k.item_id) as held
+  from queue_work_keys k
+  where k.created_at <= ? and k.created_at >= ? order by k.created_at limit ?`;
+export const FREE_KEY = "delete from queue_work_keys where org_id = ? and key = ?";
 
 export const COUNT_QUEUED = `
   select count(*) as n from (select 1 from queue_work_items where status = 'queued' and ready = 1 limit ?)`;

@@ -1,0 +1,172 @@
+/**
+ * What the statements that run all the time read, with a large backlog behind them: by plans made while the tables were
+ * empty (they are cached), and by plans made with fresh statistics for parameters the planner does not know.
+ *
+ * @module
+ */
+import assert from "node:assert/strict";
+import { PostgresClient } from "../../src/db/client.ts";
+import { newId } from "../../src/core/ids.ts";
+import { CHAINS } from "../../src/migrations.ts";
+import { outboxSql } from "../../src/outbox/storage/sql.ts";
+import { workSql } from "../../src/work/storage/sql.ts";
+import { createTestDatabase, type TestDatabase } from "../support/postgres.ts";
+
+const ROWS = 20_000;
+const ORG = newId();
+const TOKEN = newId();
+const TABLES = ["queue.work_items", "queue.work_keys", "core.outbox"];
+
+interface Statement {
+  readonly login: "system" | "runtime";
+  readonly sql: string;
+  readonly args: string;
+}
+
+/** Ids of the rows of one status, as `fill` numbers them. */
+function idOf(group: number, n: number): string {
+  return `00000000-0000-7000-8000-${group}${String(n).padStart(11, "0")}`;
+}
+
+function statements(): Readonly<Record<string, Statement>> {
+  const [work, outbox] = [workSql("now()"), outboxSql("now()")];
+  const system = (sql: string, args = "") => ({ login: "system", sql, args }) as const;
+  const json = (value: unknown) => `'${JSON.stringify(value)}'`;
+  const kinds = `'{A_KIND,${Array.from({ length: 19 }, (_, i) => `ABSENT_${i}`).join(",")}}'`;
+  const claim = (which: string) => `'default', ${which}, 10, 'w', '${newId()}', 30000`;
+  const refs = json(Array.from({ length: 100 }, (_, n) => ({
+    n,
+    org_id: ORG,
+    id: idOf(4, n + 1),
+    token: TOKEN,
+    to_status: "done",
+    delay_ms: 0,
+    refund: 0,
+    ran: true,
+  })));
+  const audited = json(Array.from({ length: 100 }, (_, n) => ({ org_id: ORG, id: idOf(5, n + 1), audit_id: TOKEN })));
+  const pending = json(Array.from({ length: 100 }, (_, n) => ({ org_id: ORG, id: idOf(6, n + 1) })));
+  return {
+    claim_one: system(work.claimOneKind, claim("'A_KIND'")),
+    claim_absent: system(work.claimOneKind, claim("'ABSENT'")),
+    claim_kinds: system(work.claimKinds, claim(kinds)),
+    settle: system(work.settle, refs),
+    extend_leases: system(work.extendLeases, `${refs}, 30000`),
+    read_claims: system(work.readClaims, refs),
+    promote: system(work.promote, "1000"),
+    requeue_stale: { login: "runtime", sql: work.requeueStale, args: `'${ORG}', 1000, 1000, 3600000, 100` },
+    fail_stale_of: system(work.failStaleOf, `${json([ORG])}, 'e', 1000`),
+    orgs_with_stale: system(work.orgsWithStale, "100"),
+    read_unaudited: system(work.readUnaudited, "1000"),
+    clear_audit: system(work.clearAudit, audited),
+    purge_items: system(work.purgeItems, "0, 1000"),
+    purge_keys: system(work.purgeKeys, "0, 1000, '-infinity'"),
+    read_gauges: system(work.readGauges),
+    outbox_read_pending: system(outbox.readPending, "200, '[]'"),
+    outbox_mark_done: system(outbox.markDone, pending),
+    outbox_purge_done: system(outbox.purgeDone, "0, 1000"),
+    outbox_read_lag: system(outbox.readLag),
+  };
+}
+
+/** 20,000 rows due, 20,000 of a better priority in the future, 20,000 done, and some of every other state. */
+async function fill(database: TestDatabase): Promise<void> {
+  const put = async (group: number, rows: number, values: string) => {
+    await database.adminSql(`insert into queue.work_items (org_id, id, created_at, updated_at, created_by, updated_by,
+        kind, idempotency_key, payload, status, ready, priority, available_at, lease_expires_at, claim_token, audit_id)
+      select '${ORG}', ('00000000-0000-7000-8000-${group}' || lpad(g::text, 11, '0'))::uuid, now(),
+        now() - interval '1 day', '${ORG}', '${ORG}', 'A_KIND', g::text, '{}', ${values} from generate_series(1, ${rows}) g`);
+  };
+  await put(1, ROWS, "'queued', true, 10, now() - g * interval '1 ms', null, null, null");
+  // Some have become due: only then does promote write.
+  await put(2, ROWS, "'queued', false, 1, now() + (g - 50) * interval '1 min', null, null, null");
+  await put(3, ROWS, `'done', false, 10, now(), null, gen_random_uuid(), null`);
+  await put(4, 2_000, `'claimed', false, 10, now(), now() + (g - 1000) * interval '1 min', '${TOKEN}', null`);
+  await database.adminSql(
+    `update queue.work_items set lease_expires_at = now() + interval '1 hour' where status = 'claimed' and id <= '${
+      idOf(4, 100)
+    }'`,
+  );
+  await put(
+    5,
+    2_000,
+    `'failed', false, 10, now(), null, gen_random_uuid(), case when g <= 100 then '${TOKEN}'::uuid end`,
+  );
+  await database.adminSql(
+    "insert into queue.work_keys select org_id, id::text, id, now() - interval '1 day' from queue.work_items",
+  );
+  await database.adminSql(`insert into core.outbox (org_id, id, kind, payload, actor_id, created_at, done_at)
+    select '${ORG}', ('00000000-0000-7000-8000-6' || lpad(g::text, 11, '0'))::uuid, 'work.a', '{}', '${ORG}',
+      now() - g * interval '1 ms', case when g > ${ROWS / 2} then now() - interval '1 day' end
+    from generate_series(1, ${ROWS}) g`);
+}
+
+interface PlanNode {
+  readonly "Node Type": string;
+  readonly "Relation Name"?: string;
+  readonly "Actual Rows"?: number;
+  readonly "Actual Loops"?: number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+function* nodesOf(plan: PlanNode): Generator<PlanNode> {
+  yield plan;
+  for (const child of plan.Plans ?? []) yield* nodesOf(child);
+}
+
+/** What of a plan reads a whole table, or more than a bounded number of rows. */
+function faultsOf(plan: PlanNode): string[] {
+  return [...nodesOf(plan)].flatMap((node) => {
+    const rows = (node["Actual Rows"] ?? 0) * (node["Actual Loops"] ?? 0);
+    const table = node["Relation Name"];
+    // Also one that was not executed this time: another parameter would.
+    if (node["Node Type"] === "Seq Scan" && table !== undefined) return [`Seq Scan of ${table}`];
+    return rows > 10_000 ? [`${node["Node Type"]} of ${rows} rows`] : [];
+  });
+}
+
+// Sorted at first: a few thousand rows, until the first statistics a minute later.
+const SORTS_UNTIL_ANALYZED = ["outbox_read_pending", "fail_stale_of", "orgs_with_stale", "purge_keys", "read_gauges"];
+
+for (const made of ["while the tables were empty", "with fresh statistics"]) {
+  Deno.test(`plans made ${made} read no backlog`, async () => {
+    const database = await createTestDatabase(CHAINS);
+    const clients = {
+      system: await PostgresClient.open(database.url("system")),
+      runtime: await PostgresClient.open(database.url("runtime")),
+    };
+    try {
+      for (const table of TABLES) await database.adminSql(`alter table ${table} set (autovacuum_enabled = false)`);
+      for (const client of Object.values(clients)) {
+        await client.query("set plan_cache_mode = force_generic_plan");
+        await client.query("select set_config('laneway.org_id', $1, false)", [ORG]);
+      }
+      const all = Object.entries(statements());
+      for (const [name, { login, sql, args }] of all) {
+        await clients[login].script(`prepare ${name} as ${sql}`);
+        const call = args === "" ? name : `${name}(${args})`;
+        await clients[login].script(`begin; execute ${call}; rollback`);
+      }
+      await fill(database);
+      if (made === "with fresh statistics") {
+        for (const table of TABLES) await database.adminSql(`vacuum analyze ${table}`);
+      }
+      const found: string[] = [];
+      for (const [name, { login, args }] of all) {
+        const call = args === "" ? name : `${name}(${args})`;
+        await clients[login].query("begin");
+        const [row] = await clients[login].query(`explain (analyze, timing off, format json) execute ${call}`);
+        await clients[login].query("rollback");
+        const [{ Plan: plan }] = row?.["QUERY PLAN"] as [{ Plan: PlanNode }];
+        const excused = made !== "with fresh statistics" && SORTS_UNTIL_ANALYZED.includes(name);
+        found.push(
+          ...faultsOf(plan).filter((fault) => !excused || fault.startsWith("Seq")).map((f) => `${name}: ${f}`),
+        );
+      }
+      assert.deepEqual(found, []);
+    } finally {
+      for (const client of Object.values(clients)) client.destroy();
+      await database.drop();
+    }
+  });
+}
