@@ -28,8 +28,7 @@ export interface BuildOptions {
   readonly start: EnqueueOptions;
 }
 
-// What both Postgres and an ISO text hold.
-const EARLIEST_MS = -62_135_596_800_000;
+// The years every storage gives back as they were: Postgres's text of the first century is read as the twentieth's.
 const LATEST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 const LABEL = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
@@ -116,8 +115,11 @@ function time(field: string, value: Date | undefined): Date | undefined {
   if (!(value instanceof Date) || Number.isNaN(value.getTime())) {
     throw new ValidationError(field, `Cannot use ${field}: it must be a valid Date`);
   }
-  if (value.getTime() < EARLIEST_MS || value.getTime() > LATEST_MS) {
-    throw new ValidationError(field, `Cannot use ${field} ${value.toISOString()}: it must lie in the years 1 to 9999`);
+  if (value.getTime() < 0 || value.getTime() > LATEST_MS) {
+    throw new ValidationError(
+      field,
+      `Cannot use ${field} ${value.toISOString()}: it must lie in the years 1970 to 9999`,
+    );
   }
   return value;
 }

@@ -1,9 +1,10 @@
 import { createStorages } from "../../src/storages.ts";
 import { ENGINES, openTestStore } from "../support/stores.ts";
-import { testWorkStorage } from "./work_storage.ts";
+import { testWorkStorage, type WorkHarness } from "./work_storage.ts";
+import { testWorkStorageValues } from "./work_storage_values.ts";
 
 for (const engine of ENGINES) {
-  testWorkStorage(engine, async () => {
+  const make = async (): Promise<WorkHarness> => {
     const test = await openTestStore(engine);
     return {
       storage: createStorages(test.store).work,
@@ -16,5 +17,7 @@ for (const engine of ENGINES) {
         );
       },
     };
-  });
+  };
+  testWorkStorage(engine, make);
+  testWorkStorageValues(engine, make);
 }

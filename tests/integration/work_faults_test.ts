@@ -209,7 +209,7 @@ const CASES: Readonly<Record<string, (rig: ManagersRig) => Promise<void>>> = {
   "times that no database holds are refused naming the field; a start ages ago means now": async (rig) => {
     const ctx = await rig.member();
     const { work } = rig.managers;
-    for (const ms of [8.64e15, -8.64e15, Date.UTC(10_000, 0, 1), -62_135_596_800_001]) {
+    for (const ms of [8.64e15, -8.64e15, Date.UTC(10_000, 0, 1), -1]) {
       for (const field of ["createdAt", "updatedAt"] as const) {
         await assert.rejects(
           work.enqueue(ctx, item({ [field]: new Date(ms) })),

@@ -104,10 +104,12 @@ export function workSql(now: string): WorkSql {
     purgeItems: purgeItems(now),
     purgeKeys: purgeKeys(now),
     readGauges: readGauges(now),
-    // Compare-and-set: one caller an interval moves the time on.
+    // Compare-and-set: one caller an interval moves the time on. A time further ahead than an interval was written by a
+    // clock that was set back since.
     takeSweepStep: `insert into queue.sweep_steps as s (step, last_run_at) values ($1, ${now})
       on conflict (step) do update set last_run_at = excluded.last_run_at
         where s.last_run_at <= ${now} - $2::float8 * interval '1 millisecond'
+          or s.last_run_at > ${now} + $2::float8 * interval '1 millisecond'
       returning step`,
   };
 }

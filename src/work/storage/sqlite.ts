@@ -218,7 +218,9 @@ export class SqliteWorkStorage implements WorkStorage {
   }
 
   takeSweepStep(step: string, intervalMs: number): Promise<boolean> {
-    return this.#db.write((s) => s.run(sql.TAKE_SWEEP_STEP, step, s.nowMs, s.nowMs - intervalMs, s.nowMs) === 1);
+    return this.#db.write((s) =>
+      s.run(sql.TAKE_SWEEP_STEP, step, s.nowMs, s.nowMs - intervalMs, s.nowMs + intervalMs) === 1
+    );
   }
 }
 

@@ -107,7 +107,7 @@ const GROUP_ORDER = "order by lane, kind, priority, available_at limit 1";
 export const FIRST_DUE_GROUP = `${DUE_GROUP} ${GROUP_ORDER}`;
 export const NEXT_DUE_GROUP = `${DUE_GROUP} and (lane, kind, priority) > (?, ?, ?) ${GROUP_ORDER}`;
 
-// Compare-and-set: one caller an interval moves the time on.
+// Compare-and-set: one caller an interval moves the time on; a time from before the clock was set back does not count.
 export const TAKE_SWEEP_STEP = `
   insert into queue_sweep_steps (step, last_run_at) values (?, ?)
   on conflict (step) do update set last_run_at = excluded.last_run_at where last_run_at <= ? or last_run_at > ?`;
