@@ -90,7 +90,8 @@ export class PostgresClient {
       // The driver may take our listeners off the socket; this it calls in any case.
       onclose: () => this.#cut(),
       types: TYPES,
-      connection: { application_name: options.applicationName ?? "laneway" },
+      // Times are read as ISO text, whatever the database's or the login's own style is. Poolers pass these two on.
+      connection: { application_name: options.applicationName ?? "laneway", DateStyle: "ISO", TimeZone: "UTC" },
       socket: (target: SocketTarget) => this.#connect(target, timeoutMs, options.signal),
     };
     // The driver's types know neither `socket` nor `onnotify` nor null limits; its code does.
