@@ -21,6 +21,15 @@ export function describeError(thrown: unknown): string {
   return boundText(text === "" ? "an empty error" : text, MAX_ERROR_LENGTH);
 }
 
+/** Any value as it is shown within a message: never throws, at most 100 characters. */
+export function showValue(value: unknown): string {
+  try {
+    return boundText(String(value), 100);
+  } catch {
+    return `a ${typeof value}`;
+  }
+}
+
 /** Cuts text to `max` UTF-16 units, saying how much was cut, and replaces what Postgres cannot store. */
 export function boundText(text: string, max: number): string {
   const cut = text.length > max ? `${text.slice(0, max - 40)}… (${text.length - max + 40} more characters)` : text;

@@ -15,7 +15,7 @@ const MAX_DEPTH = 200;
  * Checks that `value` survives JSON exactly and encodes to at most `maxBytes` of UTF-8, and returns the encoding.
  *
  * Refused are: `undefined` in an array or at the top, NaN and the infinities, -0, BigInt, functions, symbols, Date, Map,
- * Set and every other class instance, sparse arrays, integers beyond 2^53, NUL, lone surrogates (in values and keys),
+ * Set and every other class instance, getters, symbol keys and hidden properties, sparse arrays, integers beyond 2^53, NUL, lone surrogates (in values and keys),
  * circular values. A property that is `undefined` is absent, as everywhere in TypeScript.
  *
  * @param path Named in the error: `payload` gives `payload.a[0].b`.
@@ -51,26 +51,44 @@ function check(value: unknown, path: string, depth: number, above: Set<object>):
   if (depth >= MAX_DEPTH) throw refuse(path, `it is nested deeper than ${MAX_DEPTH} levels`);
   if (above.has(value)) throw refuse(path, "it contains itself");
   above.add(value);
+  checkShape(value, path);
   if (Array.isArray(value)) {
     for (let i = 0; i < value.length; i++) check(value[i], `${path}[${i}]`, depth + 1, above);
   } else {
-    const prototype = Object.getPrototypeOf(value);
-    if (prototype !== Object.prototype && prototype !== null) {
-      throw refuse(path, `an instance of ${prototype.constructor?.name ?? "a class"} does not come back as one`);
-    }
-    if (typeof (value as { toJSON?: unknown }).toJSON === "function") throw refuse(path, "it has a toJSON of its own");
-    for (const [key, entry] of Object.entries(value)) {
+    for (const key of Object.keys(value)) {
+      const below = /^[A-Za-z_$][\w$]*$/.test(key) ? `${path}.${key}` : `${path}[${JSON.stringify(key)}]`;
+      const entry = readPlain(value, key, below);
       if (entry === undefined) continue;
-      checkText(key, `${path}[${JSON.stringify(key)}]`);
-      check(
-        entry,
-        /^[A-Za-z_$][\w$]*$/.test(key) ? `${path}.${key}` : `${path}[${JSON.stringify(key)}]`,
-        depth + 1,
-        above,
-      );
+      checkText(key, below);
+      check(entry, below, depth + 1, above);
     }
   }
   above.delete(value);
+}
+
+/** Refuses what JSON would not see of an object or array, or would see as something else. */
+function checkShape(value: object, path: string): void {
+  const prototype = Object.getPrototypeOf(value);
+  const array = Array.isArray(value);
+  if (prototype !== (array ? Array.prototype : Object.prototype) && (array || prototype !== null)) {
+    throw refuse(path, `an instance of ${prototype?.constructor?.name ?? "a class"} does not come back as one`);
+  }
+  if (typeof (value as { toJSON?: unknown }).toJSON === "function") throw refuse(path, "it has a toJSON of its own");
+  const own = Reflect.ownKeys(value);
+  if (array) {
+    // Its entries and its length.
+    if (own.length > value.length + 1) throw refuse(path, "the array holds more than its entries");
+  } else if (own.length > Object.keys(value).length) {
+    const symbol = own.some((key) => typeof key === "symbol");
+    throw refuse(path, symbol ? "a symbol is no key of JSON" : "it has a property that is not enumerable");
+  }
+}
+
+/** A property's value; a getter could give another one when the value is written. */
+function readPlain(value: object, key: string, path: string): unknown {
+  const descriptor = Object.getOwnPropertyDescriptor(value, key);
+  if (descriptor?.get !== undefined) throw refuse(path, "a getter may give another value each time");
+  return descriptor?.value;
 }
 
 function checkText(text: string, path: string): void {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { showValue } from "../core/describe_error.ts";
 import type { Clock } from "../core/clock.ts";
 import type { OpContext } from "../core/context.ts";
 import { LanewayError, NotFoundError, UnavailableError, ValidationError } from "../core/errors.ts";
@@ -114,7 +115,10 @@ export class Enqueuer {
     const kind = this.#o.kinds.get(item.kind);
     if (kind === undefined) {
       const known = [...this.#o.kinds.keys()].sort().join(", ");
-      throw new ValidationError("kind", `Cannot use kind "${item.kind}": this build knows ${known || "no kinds"}`);
+      throw new ValidationError(
+        "kind",
+        `Cannot use kind "${showValue(item.kind)}": this build knows ${known || "no kinds"}`,
+      );
     }
     const { payloadLimitBytes, clock } = this.#o;
     return buildInsert(item, { kind, attribution, nowMs: clock.now(), payloadLimitBytes, start });

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { showValue } from "../core/describe_error.ts";
 import { ValidationError } from "../core/errors.ts";
 import { encodeJson } from "../core/json.ts";
 import { EMPTY_UUID, isUuid, newId } from "../core/ids.ts";
@@ -86,7 +87,7 @@ export function label(field: string, value: unknown): string {
   if (typeof value === "string" && LABEL.test(value)) return value;
   throw new ValidationError(
     field,
-    `Cannot use ${field} "${String(value)}": 1–63 letters, digits, "_", "." or "-", starting with a letter or digit`,
+    `Cannot use ${field} "${showValue(value)}": 1–63 letters, digits, "_", "." or "-", starting with a letter or digit`,
   );
 }
 
@@ -104,7 +105,7 @@ export function text(field: string, value: unknown, max: number): string {
 /** The actor of a context or row: a uuid. @throws {ValidationError} */
 export function uuid(field: string, value: unknown): string {
   if (isUuid(value)) return value.toLowerCase();
-  throw new ValidationError(field, `Cannot use ${field} "${String(value)}": it must be a uuid`);
+  throw new ValidationError(field, `Cannot use ${field} "${showValue(value)}": it must be a uuid`);
 }
 
 /** The system actor, for bookkeeping writes. */

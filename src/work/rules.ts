@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { showValue } from "../core/describe_error.ts";
 import { ValidationError } from "../core/errors.ts";
 
 /** How a kind spaces its retries. */
@@ -64,7 +65,7 @@ export function checkRange(field: keyof typeof RANGES, value: unknown): number {
   if (typeof value !== "number" || !Number.isInteger(value) || value < min || value > max) {
     throw new ValidationError(
       field,
-      `Cannot use ${field} ${String(value)}: it must be a whole number from ${min} to ${max}`,
+      `Cannot use ${field} ${showValue(value)}: it must be a whole number from ${min} to ${max}`,
     );
   }
   return value;

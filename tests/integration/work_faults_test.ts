@@ -197,6 +197,25 @@ const CASES: Readonly<Record<string, (rig: ManagersRig) => Promise<void>>> = {
     await test.sql(`delete from ${keys} where key like 'old %' returning 1 as one`);
     assert.equal(await storages.work.purgeKeys(1_000, 10), 0, "and begins anew");
   },
+  "enqueueMany() gives an item that cannot even be looked at its own error": async (rig) => {
+    const ctx = await rig.member();
+    const odd = Object.create(null) as string;
+    const throwing = {
+      get a(): string {
+        throw new Error("no");
+      },
+    };
+    const results = await rig.managers.work.enqueueMany(ctx, [
+      item({ lane: odd }),
+      item({ kind: Symbol("k") as unknown as string }),
+      item({ priority: odd as unknown as number }),
+      item({ targetId: odd }),
+      item({ payload: throwing }),
+      item(),
+    ]);
+    const fields = results.map((result) => result instanceof ValidationError ? result.field : "inserted");
+    assert.deepEqual(fields, ["lane", "kind", "priority", "targetId", "payload.a", "inserted"]);
+  },
   "read() of what is no id is refused naming the field, and an id may be written in either case": async (rig) => {
     const ctx = await rig.member();
     await assert.rejects(
