@@ -127,3 +127,25 @@ Deno.test("unknown fields are kept at handle at every depth, and the schema's de
     assert.deepEqual(seen, [{ ...payload, address: { ...payload.address, country: "SE" } }]);
   }, { kinds: [kind] });
 });
+
+Deno.test("what a claim brings after half its lease is handed back, and does not run", () =>
+  WorkerRig.with(async (rig) => {
+    const ctx = await rig.org();
+    const ids = [await rig.enqueue(ctx), await rig.enqueue(ctx)];
+    const started: string[] = [];
+    let slow = true;
+    rig.start((_ctx, item) => void started.push(item.id), {
+      leaseMs: 2_000,
+      work: {
+        claim: async (rctx, options) => {
+          const claimed = await rig.managers.work.claim(rctx, options);
+          if (slow && claimed.length > 0) await rig.clock.sleep(1_200);
+          return claimed;
+        },
+      },
+    });
+    await rig.clock.tick(1_300);
+    assert.deepEqual(started, []);
+    slow = false;
+    for (const id of ids) assert.equal((await rig.untilStatus(ctx, id, "done")).attempts, 1, "uncharged");
+  }));

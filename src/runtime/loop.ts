@@ -157,6 +157,11 @@ export class Loop {
       await Promise.all(claimed.map((item) => this.#returnUnstarted(item, "handed back: its worker was stopped")));
       return 0;
     }
+    if (Math.max(clock.monotonic() - sentAt.monotonicMs, clock.now() - sentAt.wallMs) >= leaseMs / 2) {
+      // The lease keeper would stop a run this old: none is begun on what may be somebody else's by now.
+      await Promise.all(claimed.map((item) => this.#returnUnstarted(item, "handed back: its claim was answered late")));
+      return 0;
+    }
     for (const { item } of claimed) metrics.count("laneway_items_claimed_total", { kind: item.kind, lane });
     const suspects = claimed.filter(({ item }) => item.expiries > 0);
     for (const item of claimed) if (item.item.expiries === 0) this.#begin(item, sentAt);
