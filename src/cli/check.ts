@@ -6,11 +6,11 @@
 import { inspectDatabase, type Inspection, loginWarnings, type ServerFacts } from "../db/inspect.ts";
 import type { ChainStatus } from "../db/migration_rules.ts";
 import { describeStatus } from "../db/migrator.ts";
-import { SqliteDatabase } from "../db/sqlite.ts";
 import { sqliteMigrationStatus } from "../db/sqlite_migrator.ts";
 import { chainsOf } from "../runtime/open_parts.ts";
 import { requireStore, type Settings } from "../runtime/settings.ts";
 import type { CommandContext } from "./command_context.ts";
+import { isAbsent, openToLook } from "./look.ts";
 
 /** One finding. `ok` and `warn` leave the exit code at 0. */
 export interface Check {
@@ -48,17 +48,23 @@ export function formatChecks(checks: readonly Check[]): string[] {
 
 async function checkSqlite(path: string, context: CommandContext): Promise<Check[]> {
   if (path === ":memory:") return [{ name: "store", state: "ok", said: "memory: nothing is kept beyond the process" }];
-  const db = new SqliteDatabase(path);
+  const absent = await isAbsent(path);
+  const db = openToLook(path, absent);
   try {
     const chains = await sqliteMigrationStatus(db, chainsOf(context.definition));
-    // A store that is behind is migrated by whoever opens it to work.
-    const mended = chains.map((status): ChainStatus =>
-      status.state === "behind" || status.state === "not-migrated" ? { ...status, state: "current" } : status
-    );
-    return [{ name: "store", state: "ok", said: `sqlite:${path} opens` }, ...checkChains(mended)];
+    const said = absent ? `sqlite:${path} is not there yet: it is made when it is first used` : `sqlite:${path} opens`;
+    return [{ name: "store", state: "ok", said }, ...chains.map(checkSqliteChain)];
   } finally {
     db.close();
   }
+}
+
+function checkSqliteChain(status: ChainStatus): Check {
+  const { chain, state, version, target } = status;
+  if (state !== "behind" && state !== "not-migrated") return checkChain(status);
+  // A store that is behind is migrated by whoever opens it to work.
+  const said = `The schema ${chain} is at ${version} of ${target}: it is brought up when it is first used`;
+  return { name: `schema ${chain}`, state: "ok", said };
 }
 
 async function checkPostgres(settings: Settings, context: CommandContext): Promise<Check[]> {
@@ -118,11 +124,15 @@ function checkServer(server: ServerFacts): Check[] {
 }
 
 function checkChains(statuses: readonly ChainStatus[]): Check[] {
-  return statuses.map((status) => ({
+  return statuses.map(checkChain);
+}
+
+function checkChain(status: ChainStatus): Check {
+  return {
     name: `schema ${status.chain}`,
     state: status.state === "current" ? "ok" : "fail",
     said: describeStatus(status),
-  }));
+  };
 }
 
 function checkPools(settings: Settings, server: ServerFacts): Check {

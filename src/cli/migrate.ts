@@ -15,6 +15,7 @@ import { chainsOf } from "../runtime/open_parts.ts";
 import { requireStore, type Settings } from "../runtime/settings.ts";
 import { UsageError } from "../runtime/usage_error.ts";
 import type { CommandContext } from "./command_context.ts";
+import { isAbsent, openToLook } from "./look.ts";
 
 /** What is asked of the migrator. */
 export type MigrateRequest = { readonly direction: "up" | "status"; readonly chain: string | null } | {
@@ -67,7 +68,7 @@ export async function migrate(
     throw new UsageError(`Cannot use --chain ${options.chain}: chains are ${names.join(", ")}`);
   }
   let code = 0;
-  for (const { open, areas } of targets(settings, options.logger)) {
+  for (const { open, areas } of targets(settings, { logger: options.logger, look: options.direction === "status" })) {
     const chains = all.filter((chain) => areas.includes(chain.area));
     const chosen = chains.filter((chain) => options.chain === null || chain.name === options.chain);
     if (chosen.length === 0) continue;
@@ -114,10 +115,10 @@ interface Target {
 }
 
 // Areas that share a database are migrated over one connection.
-function targets(settings: Settings, logger: Logger): Target[] {
+function targets(settings: Settings, { logger, look }: { logger: Logger; look: boolean }): Target[] {
   const choice = requireStore(settings, "migrate");
   if (choice.engine === "sqlite") {
-    return [{ areas: ["core", "queue", "activity"], open: () => Promise.resolve(sqliteMigrator(choice.path)) }];
+    return [{ areas: ["core", "queue", "activity"], open: () => sqliteMigrator(choice.path, look) }];
   }
   const byUrl = new Map<string, Area[]>();
   for (const area of ["core", "queue", "activity"] as const) {
@@ -130,8 +131,8 @@ function targets(settings: Settings, logger: Logger): Target[] {
   }));
 }
 
-function sqliteMigrator(path: string): Migrator {
-  const db = new SqliteDatabase(path);
+async function sqliteMigrator(path: string, look: boolean): Promise<Migrator> {
+  const db = look ? openToLook(path, await isAbsent(path)) : new SqliteDatabase(path);
   return {
     up: (chains) => migrateSqliteUp(db, chains),
     down: (chains, options) => migrateSqliteDown(db, chains, options),

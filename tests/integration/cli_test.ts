@@ -253,3 +253,22 @@ Deno.test("a worker's own command opens the store and serves, with settings of i
     assert.deepEqual([code, out, errors, handled], [0, ["done"], [], ["once"]]);
   });
 });
+
+Deno.test("check and migrate status look at a store that is not there without making it", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "laneway-" });
+  try {
+    const store = ["--store", `sqlite:${folder}/new.db`];
+    const check = await runCli(["check", ...store]);
+    assert.deepEqual([check.code, check.errors], [0, []]);
+    assert.match(check.out.join("\n"), /not there yet[^]*schema queue is at 0 of \d/);
+    const status = await runCli(["migrate", "status", ...store]);
+    assert.equal(status.code, 1);
+    assert.match(status.out.join("\n"), /queue: not-migrated/);
+    assert.deepEqual([...Deno.readDirSync(folder)], []);
+    const lost = await runCli(["check", "--store", `sqlite:${folder}/none/new.db`]);
+    assert.equal(lost.code, 1);
+    assert.match(lost.errors.join("\n"), /there is no folder .*none; make it/);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
