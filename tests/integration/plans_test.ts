@@ -9,8 +9,10 @@ import { PostgresClient } from "../../src/db/client.ts";
 import { newId } from "../../src/core/ids.ts";
 import { CHAINS } from "../../src/migrations.ts";
 import { outboxSql } from "../../src/outbox/storage/sql.ts";
+import * as sqliteSql from "../../src/work/storage/sqlite_sql.ts";
 import { workSql } from "../../src/work/storage/sql.ts";
 import { createTestDatabase, type TestDatabase } from "../support/postgres.ts";
+import { openTestStore } from "../support/stores.ts";
 
 const ROWS = 20_000;
 const ORG = newId();
@@ -170,3 +172,25 @@ for (const made of ["while the tables were empty", "with fresh statistics"]) {
     }
   });
 }
+
+Deno.test("no statement of the embedded store sorts or scans a table, but the rare look for a lost claim", async () => {
+  const test = await openTestStore("sqlite :memory:");
+  try {
+    const found: string[] = [];
+    for (const [name, sql] of Object.entries(sqliteSql)) {
+      if (typeof sql !== "string" || name === "READ_CLAIMED") continue;
+      const rows = await test.sql(`explain query plan ${sql.replaceAll("?", "null")}`);
+      const steps = rows.map((row) => String(row.detail));
+      found.push(
+        ...steps.filter((step) => /^SCAN queue_\w+$|TEMP B-TREE/.test(step)).map((step) => `${name}: ${step}`),
+      );
+      // An org's whole history lies under the primary key.
+      found.push(
+        ...steps.filter((step) => /autoindex_queue_work_items_1 \(org_id=\?\)$/.test(step)).map((s) => `${name}: ${s}`),
+      );
+    }
+    assert.deepEqual(found, []);
+  } finally {
+    await test.close();
+  }
+});

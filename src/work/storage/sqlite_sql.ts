@@ -62,9 +62,10 @@ export const PROMOTE = `
 export const NEXT_DUE = `
   select available_at from queue_work_items where status = 'queued' and ready = 0 order by available_at limit 1`;
 
+// The plus keeps the primary key out of it: by that the org's whole history would be read and sorted.
 export const STALE_OF_ORG = `
   select rowid, attempts, max_attempts, expiries, available_at from queue_work_items
-  where status = 'claimed' and lease_expires_at <= ? and org_id = ? order by lease_expires_at limit ?`;
+  where status = 'claimed' and lease_expires_at <= ? and +org_id = ? order by lease_expires_at limit ?`;
 export const REQUEUE_ROW = `
   update queue_work_items set status = ?, ready = ?, available_at = ?, audit_id = ?, last_error = ?, ${LET_GO},
     claim_token = null, expiries = expiries + 1, updated_at = ?, updated_by = ?
