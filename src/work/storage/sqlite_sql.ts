@@ -77,7 +77,7 @@ export const FAIL_STALE_OF = `
     updated_by = ?
   where rowid in (
     select rowid from queue_work_items where status = 'claimed' and lease_expires_at <= ?
-      and org_id in (select value from json_each(?)) limit ?)`;
+      and +org_id in (select value from json_each(?)) order by lease_expires_at limit ?)`;
 
 export const READ_UNAUDITED = `
   select org_id, id, audit_id, kind, attempts, last_error, request_id from queue_work_items
