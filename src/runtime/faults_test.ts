@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { z } from "zod";
 import { TASK, WorkerRig } from "../../tests/support/worker_rig.ts";
-import { FinalError, ValidationError } from "../core/errors.ts";
+import { FinalError, UnavailableError, ValidationError } from "../core/errors.ts";
 import { defineKind } from "../work/kinds.ts";
 import { defer, Deferral, type WorkItem } from "../work/types.ts";
 
@@ -148,4 +148,31 @@ Deno.test("what a claim brings after half its lease is handed back, and does not
     assert.deepEqual(started, []);
     slow = false;
     for (const id of ids) assert.equal((await rig.untilStatus(ctx, id, "done")).attempts, 1, "uncharged");
+  }));
+
+Deno.test("a renewal that failed does not leave an idle worker unhealthy once the database answers again", () =>
+  WorkerRig.with(async (rig) => {
+    const ctx = await rig.org();
+    let away = false;
+    const orFail = <T>(call: () => Promise<T>) =>
+      away ? Promise.reject(new UnavailableError("the database is away", "not-executed")) : call();
+    const { work } = rig.managers;
+    const worker = rig.start(
+      (_ctx, _item, run) => new Promise<void>((resolve) => run.signal.addEventListener("abort", () => resolve())),
+      {
+        work: {
+          claim: (rctx, options) => orFail(() => work.claim(rctx, options)),
+          extendLeases: (claimed, leaseMs) => orFail(() => work.extendLeases(claimed, leaseMs)),
+        },
+      },
+    );
+    await rig.enqueue(ctx, { maxAttempts: 1 });
+    await rig.clock.tick(1_000);
+    away = true;
+    await rig.clock.tick(25_000);
+    assert.equal(worker.health().ok, false);
+    away = false;
+    await rig.clock.tick(60_000);
+    assert.deepEqual(worker.health(), { ok: true, reasons: [] });
+    assert.equal(rig.gauges.get("laneway_database_up"), 1);
   }));

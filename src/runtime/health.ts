@@ -68,6 +68,14 @@ export class Health {
     this.#note(source);
   }
 
+  /** Nothing is asked any more: a failure must not outlast what met it, or an idle worker would never be well again. */
+  forget(source: Source): void {
+    const state = this.#sources[source];
+    if (state.failure === null) return;
+    state.failure = null;
+    this.#note(source);
+  }
+
   #note(source: Source): void {
     if (source === "claim") {
       this.#pendingSinceMs = null;

@@ -23,6 +23,8 @@ export interface LeaseKeeperOptions {
   readonly leaseMs: number;
   /** Told of each renewal's fate, for the health probe. */
   readonly onRenewal: (error: unknown | null) => void;
+  /** Told when there is nothing to renew: what renewals met before says nothing any more. */
+  readonly onIdle: () => void;
 }
 
 const RETRIES_A_LEASE = 24;
@@ -78,7 +80,10 @@ export class LeaseKeeper {
   async #renewAll(): Promise<boolean> {
     const { clock, work, leaseMs } = this.#o;
     const runs = [...this.#runs].filter((run) => run.cause !== "LEASE_LOST" && !run.released);
-    if (runs.length === 0) return true;
+    if (runs.length === 0) {
+      this.#o.onIdle();
+      return true;
+    }
     const sentAt = { monotonicMs: clock.monotonic(), wallMs: clock.now() };
     const answered = new AbortController();
     let ok = false;
