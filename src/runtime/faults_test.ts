@@ -176,3 +176,34 @@ Deno.test("a renewal that failed does not leave an idle worker unhealthy once th
     assert.deepEqual(worker.health(), { ok: true, reasons: [] });
     assert.equal(rig.gauges.get("laneway_database_up"), 1);
   }));
+
+Deno.test("one renewal that fails is no outage; renewals that fail for two heartbeat windows are", () =>
+  WorkerRig.with(async (rig) => {
+    const ctx = await rig.org();
+    let failures = 1;
+    const { work } = rig.managers;
+    let end: () => void = () => {};
+    const worker = rig.start(() => new Promise<void>((resolve) => end = resolve), {
+      capacity: 1,
+      work: {
+        extendLeases: (claimed, leaseMs) =>
+          failures-- > 0
+            ? Promise.reject(new UnavailableError("the answer was lost", "unknown"))
+            : work.extendLeases(claimed, leaseMs),
+      },
+    });
+    await rig.clock.tick(60_000);
+    await rig.enqueue(ctx);
+    for (let i = 0; i < 60; i++) {
+      await rig.clock.tick(500);
+      assert.deepEqual(worker.health().reasons, []);
+    }
+    failures = Infinity;
+    await rig.until("unhealthy", () => !worker.health().ok, 20_000);
+    assert.match(worker.health().reasons.join(), /out of reach for the renewal/);
+    await rig.clock.tick(30_000);
+    assert.equal(worker.health().ok, false, "a full worker hears of nothing else");
+    failures = 0;
+    end();
+    await rig.until("healthy", () => worker.health().ok, 20_000);
+  }));

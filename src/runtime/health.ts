@@ -31,6 +31,7 @@ export class Health {
   #beatMs: number;
   #tickMs: number;
   #pendingSinceMs: number | null = null;
+  #renewing = false;
   readonly #sources: Record<Source, { okMs: number; failure: string | null }>;
 
   constructor(options: HealthOptions) {
@@ -56,6 +57,9 @@ export class Health {
     state.okMs = this.#o.clock.monotonic();
     if (state.failure !== null) this.#o.logger.info("database.back", { source });
     state.failure = null;
+    if (source === "renewal") this.#renewing = true;
+    // A failure must not outlast what met it, or an idle worker would never be well again.
+    else if (!this.#renewing) this.#sources.renewal.failure = null;
     this.#note(source);
   }
 
@@ -64,16 +68,18 @@ export class Health {
     const state = this.#sources[source];
     const failure = describeError(error);
     if (state.failure === null) this.#o.logger.warn("database.out_of_reach", { source, error: failure });
+    // Claims follow each other closely, renewals do not: from the last good one on, a single failure would be an outage.
+    if (source === "renewal") {
+      this.#renewing = true;
+      if (state.failure === null) state.okMs = this.#o.clock.monotonic();
+    }
     state.failure = failure;
     this.#note(source);
   }
 
-  /** Nothing is asked any more: a failure must not outlast what met it, or an idle worker would never be well again. */
-  forget(source: Source): void {
-    const state = this.#sources[source];
-    if (state.failure === null) return;
-    state.failure = null;
-    this.#note(source);
+  /** Nothing is renewed at present: the next claim that is answered speaks for renewals too. */
+  idle(): void {
+    this.#renewing = false;
   }
 
   #note(source: Source): void {

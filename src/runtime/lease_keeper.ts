@@ -23,7 +23,7 @@ export interface LeaseKeeperOptions {
   readonly leaseMs: number;
   /** Told of each renewal's fate, for the health probe. */
   readonly onRenewal: (error: unknown | null) => void;
-  /** Told when there is nothing to renew: what renewals met before says nothing any more. */
+  /** Told when there is nothing to renew: what renewals met before says little any more. */
   readonly onIdle: () => void;
 }
 

@@ -55,7 +55,7 @@ class WorkerRuntimeImpl implements WorkerRuntime {
     this.#health = new Health({ clock, logger, metrics, heartbeatMs });
     const onRenewal = (error: unknown | null) =>
       error === null ? this.#health.answered("renewal") : this.#health.failed("renewal", error);
-    const onIdle = () => this.#health.forget("renewal");
+    const onIdle = () => this.#health.idle();
     this.#keeper = new LeaseKeeper({ work: managers.work, clock, logger, metrics, leaseMs, onRenewal, onIdle });
     this.#loop = new Loop({ options, keeper: this.#keeper, health: this.#health, rctx });
     this.#sweeper = new Sweeper(options, rctx, () => this.#loop.wake());
