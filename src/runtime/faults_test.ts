@@ -207,3 +207,29 @@ Deno.test("one renewal that fails is no outage; renewals that fail for two heart
     end();
     await rig.until("healthy", () => worker.health().ok, 20_000);
   }));
+
+Deno.test("one claim that fails after a long time without any is no outage", () =>
+  WorkerRig.with(async (rig) => {
+    const ctx = await rig.org();
+    let failures = 0;
+    let end: () => void = () => {};
+    const { work } = rig.managers;
+    const worker = rig.start(() => new Promise<void>((resolve) => end = resolve), {
+      capacity: 1,
+      work: {
+        claim: (rctx, options) =>
+          failures-- > 0
+            ? Promise.reject(new UnavailableError("the answer was lost", "unknown"))
+            : work.claim(rctx, options),
+      },
+    });
+    await rig.untilStatus(ctx, await rig.enqueue(ctx), "claimed");
+    await rig.clock.tick(50_000);
+    failures = 1;
+    end();
+    for (let i = 0; i < 40; i++) {
+      await rig.clock.tick(25);
+      assert.deepEqual(worker.health().reasons, []);
+    }
+    assert.ok(rig.logged("database.out_of_reach") === 1);
+  }));

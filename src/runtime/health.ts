@@ -47,7 +47,9 @@ export class Health {
 
   /** The loop's claim is on its way. */
   asking(): void {
-    this.#pendingSinceMs = this.#o.clock.monotonic();
+    const nowMs = this.#pendingSinceMs = this.#o.clock.monotonic();
+    // A full worker does not ask for long: that is no sign of an outage when its next claim fails.
+    if (this.#sources.claim.failure === null) this.#sources.claim.okMs = nowMs;
     this.beat();
   }
 

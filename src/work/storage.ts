@@ -186,7 +186,10 @@ export interface WorkStorage {
   clearAudit(rows: readonly { orgId: string; id: string; auditId: string }[]): Promise<void>;
   /** Deletes done and failed items last written more than `olderThanMs` ago, sparing unaudited ones. Tenant-less. */
   purgeItems(olderThanMs: number, limit: number): Promise<number>;
-  /** Frees keys taken more than `olderThanMs` ago whose item is gone. Tenant-less. */
+  /**
+   * Frees keys taken more than `olderThanMs` ago whose item is gone, at most `limit`. One call looks at a bounded piece of
+   * the old keys and the next carries on behind it, so 0 does not say that none is left. Tenant-less.
+   */
   purgeKeys(olderThanMs: number, limit: number): Promise<number>;
   /** Tenant-less: gauges are of the whole queue. */
   readGauges(): Promise<QueueGauges>;
