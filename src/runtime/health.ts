@@ -94,7 +94,7 @@ export class Health {
   }
 
   /** Ticks until `stop`: tells a stuck loop from a blocked event loop, and names what ran while it was blocked. */
-  async watch(stop: AbortSignal, loop: { runningKinds(): string[]; readonly deaf: number }): Promise<void> {
+  async watch(stop: AbortSignal, loop: { kindsSinceLastAsked(): string[]; readonly deaf: number }): Promise<void> {
     const { clock, logger, metrics } = this.#o;
     while (!stop.aborted) {
       const before = clock.monotonic();
@@ -102,11 +102,12 @@ export class Health {
       this.#tickMs = clock.monotonic();
       // Counted, not unhealthy: the worker still works with the slots that are left.
       metrics.set("laneway_deaf_handlers", loop.deaf);
+      const kinds = loop.kindsSinceLastAsked();
       const blockedMs = this.#tickMs - before - TICK_MS;
       if (blockedMs < BLOCKED_MS || stop.aborted) continue;
       logger.warn("event_loop.blocked", {
         blockedMs: Math.round(blockedMs),
-        running: [...new Set(loop.runningKinds())].join(",") || "none",
+        running: kinds.join(",") || "none",
         hint: "a handler that never yields stops lease renewal; let it await, or move its work to another thread",
       });
     }
