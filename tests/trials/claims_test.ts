@@ -46,7 +46,7 @@ Deno.test("B17: a handler that never yields loses its items to another worker, a
     await trial.assertOneEnd();
     for (const row of await trial.rows(items)) {
       // The expired claim keeps its attempt; the refused holder spends none.
-      assert.deepEqual([row.kind, row.status, row.attempts, row.claims], [row.kind, "done", 2, 2]);
+      assert.deepEqual([row.kind, row.status, row.attempts], [row.kind, "done", 2]);
       assert.ok(lateWrites(a, row.id) <= 1, "a late write is logged once");
       const noted = a.lines.filter((line) => line.item === row.id && /lease.lost|outcome_refused/.test(line.event));
       assert.ok(noted.length >= 1, `the loss of ${row.kind} is logged\n${a.text()}`);
@@ -159,10 +159,7 @@ Deno.test("B21: whatever a handler throws, its item ends as a bounded, readable 
         }
       }
       return rows.every((row) => row.status === "failed");
-    }, { timeoutMs: 20_000 }).catch(async (e) => {
-      console.log(await trial.rows(), worker.text());
-      throw e;
-    });
+    }, { timeoutMs: 20_000 });
     for (const [code, id] of thrown) {
       const row = await trial.row(id);
       assert.deepEqual([code, row.attempts, (await trial.starts(id)).length], [code, 3, 3]);
