@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import { MAX_ERROR_LENGTH } from "../../src/core/describe_error.ts";
 import { waitFor } from "../support/wait_for.ts";
-import { OK, SLEEP, SPIN, SUICIDE, THROW } from "./kinds.ts";
+import { ECHO, OK, SLEEP, SPIN, SUICIDE, THROW } from "./kinds.ts";
 import { ODD_CODES } from "./odd_values.ts";
 import { Trial } from "./trial.ts";
 import type { WorkerProcess } from "./worker_process.ts";
@@ -170,4 +170,13 @@ Deno.test("B21: whatever a handler throws, its item ends as a bounded, readable 
     await trial.assertOneEnd();
     worker.assertSound();
     assert.equal((await worker.probe("/healthz")).status, 200);
+  }));
+
+Deno.test("B01: legal but odd text arrives in the handler as it was enqueued", () =>
+  Trial.with(async (trial) => {
+    const payload = { control: "\u0001", emoji: "📦", escape: "\\u0000", nested: [{ "ключ": null, n: -0.5 }] };
+    const worker = await trial.worker(TIMES);
+    await trial.enqueue(ECHO, payload);
+    const line = await worker.sees("trial.echo");
+    assert.deepEqual(JSON.parse(String(line.payload)), payload);
   }));

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { waitFor } from "../support/wait_for.ts";
-import { ENQUEUE, OK, SLEEP } from "./kinds.ts";
+import { DEAF, ENQUEUE, OK, SLEEP } from "./kinds.ts";
 import { pass, Trial } from "./trial.ts";
 import { WorkerProcess } from "./worker_process.ts";
 
@@ -124,6 +124,15 @@ Deno.test("B23 e: a handler may enqueue while its worker drains", () =>
     assert.equal((await worker.end(5_000)).code, 0);
     const rows = await trial.rows();
     assert.deepEqual(rows.map((row) => [row.kind, row.status]), [[ENQUEUE.name, "done"], [OK.name, "queued"]]);
+  }));
+
+Deno.test("B23: a handler that ignores its signal does not hold up the end, and its item is handed back", () =>
+  Trial.with(async (trial) => {
+    const worker = await trial.worker([...TIMES, "--drain-grace", "0s"]);
+    const deaf = await trial.enqueue(DEAF, { ms: 60_000 });
+    await trial.started(deaf);
+    assert.equal(await worker.stop(5_000), 0);
+    await assertHandedBack(trial, [deaf]);
   }));
 
 /** A worker on an embedded store, filled by itself, whose items have begun. */

@@ -44,10 +44,15 @@ export class WorkerProcess {
   }
 
   /** Spawns a worker; resolves at once. */
-  static async spawn(args: readonly string[], env: Readonly<Record<string, string>>): Promise<WorkerProcess> {
+  static spawn(args: readonly string[], env: Readonly<Record<string, string>>): Promise<WorkerProcess> {
+    return WorkerProcess.command([...FLAGS, ...args], env);
+  }
+
+  /** Spawns the program with just these arguments. */
+  static async command(args: readonly string[], env: Readonly<Record<string, string>>): Promise<WorkerProcess> {
     const command = [
       ...await dieWithParent(),
-      ...[Deno.execPath(), "run", "-A", "--no-check", "--config", CONFIG, PROGRAM, ...FLAGS, ...args],
+      ...[Deno.execPath(), "run", "-A", "--no-check", "--config", CONFIG, PROGRAM, ...args],
     ];
     const child = new Deno.Command(command[0] ?? "", {
       args: command.slice(1),
