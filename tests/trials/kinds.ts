@@ -28,7 +28,7 @@ export const SPIN = defineKind("SPIN", { schema: timed, retry });
 export const THROW = defineKind("THROW", { schema: z.object({ code: z.string() }), retry });
 /** Kills its own process. */
 export const SUICIDE: WorkKind = kind("SUICIDE");
-/** Records payload and context. */
+/** Logs its payload, and the memory in use. */
 export const ECHO: WorkKind = kind("ECHO");
 /** Waits for its worker to be told to stop or for `ms`, then enqueues an OK item under the key `key`. */
 export const ENQUEUE = defineKind("ENQUEUE", { schema: z.object({ ms: z.number(), key: z.string() }), retry });

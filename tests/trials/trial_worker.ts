@@ -63,6 +63,13 @@ function handler<P extends Payload>(
   return made as unknown as WorkHandler;
 }
 
+/** What is in use once the garbage is gone: resident memory tells more of the collector's mood than of a leak. */
+function liveMiB(): number {
+  (globalThis as { gc?: () => void }).gc?.();
+  const { heapUsed, external } = Deno.memoryUsage();
+  return (heapUsed + external) / 1_048_576;
+}
+
 /** Enqueues what `TRIAL_ITEMS` holds: the only way into a store that lives in this process's memory. */
 async function fill(parts: Parts): Promise<void> {
   const { tenancy, work } = parts.managers;
@@ -81,7 +88,9 @@ function handlers(parts: Parts): WorkHandler[] {
   const { work } = parts.managers;
   return [
     handler(OK, note, () => {}),
-    handler(ECHO, note, (item) => parts.logger.info("trial.echo", { payload: JSON.stringify(item.payload) })),
+    handler(ECHO, note, (item) => {
+      parts.logger.info("trial.echo", { payload: JSON.stringify(item.payload), liveMiB: liveMiB() });
+    }),
     handler(SLEEP, note, ({ payload: { ms, againMs } }, run) => {
       return pause(run.attempt > 1 ? againMs ?? ms : ms, run.signal);
     }),

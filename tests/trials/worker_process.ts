@@ -52,7 +52,7 @@ export class WorkerProcess {
   static async command(args: readonly string[], env: Readonly<Record<string, string>>): Promise<WorkerProcess> {
     const command = [
       ...await dieWithParent(),
-      ...[Deno.execPath(), "run", "-A", "--no-check", "--config", CONFIG, PROGRAM, ...args],
+      ...[Deno.execPath(), "run", "-A", "--no-check", "--v8-flags=--expose-gc", "--config", CONFIG, PROGRAM, ...args],
     ];
     const child = new Deno.Command(command[0] ?? "", {
       args: command.slice(1),
@@ -117,12 +117,6 @@ export class WorkerProcess {
     } catch {
       return { status: 0, body: "" };
     }
-  }
-
-  /** Resident memory, MiB. */
-  async residentMiB(): Promise<number> {
-    const status = await Deno.readTextFile(`/proc/${this.pid}/status`);
-    return Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
   }
 
   /** Processor time used so far, milliseconds. */
