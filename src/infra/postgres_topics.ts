@@ -5,7 +5,7 @@
  *            subscribe          listening, probe answered
  *   (off) ───────────▶ connecting ───────────────▶ up ──┐ probe every checkMs
  *                        ▲                          │◀──┘
- *                        └── backoff 0.1 s … 2 s ◀──┘ cut, or a probe unanswered for answerMs
+ *                        └── backoff 0.25 s … 2 s ◀──┘ cut, or a probe unanswered for answerMs
  * ```
  *
  * The probe is a notification to ourselves. It finds a half-open connection, which would stay silent for ever, and a
@@ -63,8 +63,11 @@ export const MAX_NOTIFY_BYTES = 7_999;
 const NOTIFY = "select pg_notify($1, p) from jsonb_array_elements_text($2::jsonb) as p";
 // Hints that wait while one statement is in flight; the further ones are dropped, as hints may be.
 const MAX_PENDING = 1_000;
-const BACKOFF_FIRST_MS = 100;
+// Under five connections a second with the jitter, also when each is cut as soon as it is up.
+const BACKOFF_FIRST_MS = 250;
 const BACKOFF_MOST_MS = 2_000;
+// What comes and goes is not back: said once it has held for this long.
+const QUIET_MS = 1_000;
 
 type Listener = (event: TopicEvent<TopicName>) => void;
 
@@ -83,7 +86,10 @@ export class PostgresTopics implements Topics {
   #loop: Promise<void> | undefined;
   #connection: ListenConnection | undefined;
   #listening: boolean | undefined;
+  /** The log's last word on listening. */
+  #said: boolean | undefined;
   #publishing = true;
+  #publishFailedMs = 0;
 
   constructor(options: PostgresTopicsOptions) {
     this.#options = options;
@@ -139,11 +145,14 @@ export class PostgresTopics implements Topics {
     this.#pending.clear();
     try {
       await this.#options.run(NOTIFY, [HINT_CHANNEL, JSON.stringify(texts)]);
-      if (!this.#publishing) this.#logger.info("hints are sent again");
-      this.#publishing = true;
+      if (!this.#publishing && this.#clock.monotonic() - this.#publishFailedMs >= QUIET_MS) {
+        this.#logger.info("hints are sent again");
+        this.#publishing = true;
+      }
     } catch (error) {
       if (this.#publishing) this.#logger.warn("hints cannot be sent", { error: describeError(error) });
       this.#publishing = false;
+      this.#publishFailedMs = this.#clock.monotonic();
     }
   }
 
@@ -162,7 +171,8 @@ export class PostgresTopics implements Topics {
         this.#connection?.destroy();
         this.#connection = undefined;
       }
-      await this.#clock.sleep(Math.min(BACKOFF_FIRST_MS * 2 ** failures, BACKOFF_MOST_MS), signal);
+      const pauseMs = Math.min(BACKOFF_FIRST_MS * 2 ** failures, BACKOFF_MOST_MS);
+      await this.#clock.sleep(pauseMs * (0.8 + Math.random() * 0.4), signal);
       failures++;
     }
   }
@@ -186,6 +196,10 @@ export class PostgresTopics implements Topics {
       gone = true;
       waking.abort();
     });
+    if (this.#said === false) {
+      await this.#clock.sleep(QUIET_MS, wake);
+      if (!wake.aborted) this.#sayUp();
+    }
     while (!signal.aborted) {
       await this.#clock.sleep(this.#options.checkMs ?? 15_000, wake);
       if (signal.aborted) break;
@@ -225,13 +239,19 @@ export class PostgresTopics implements Topics {
 
   #becomeUp(): void {
     if (this.#listening !== undefined) (this.#options.metrics ?? noMetrics).count("laneway_listener_reconnects_total");
-    this.#logger.info("listening for hints");
+    if (this.#said === undefined) this.#sayUp();
     this.#listening = true;
     for (const topic of this.#listeners.keys()) this.#deliver(topic, { type: "resubscribed" });
   }
 
+  #sayUp(): void {
+    this.#logger.info("listening for hints");
+    this.#said = true;
+  }
+
   #becomeDown(error: string): void {
-    if (this.#listening !== false) this.#logger.warn("not listening for hints, polling only", { error });
+    if (this.#said !== false) this.#logger.warn("not listening for hints, polling only", { error });
+    this.#said = false;
     this.#listening = false;
   }
 

@@ -21,9 +21,20 @@ export interface HealthOptions {
 const WINDOWS = 1.5;
 const TICK_MS = 500;
 const BLOCKED_MS = 1_000;
+// A database that answers every other statement is not back: said once it has not failed for this long.
+const QUIET_MS = 1_000;
 
 /** Whose statements are watched. */
 export type Source = "claim" | "renewal";
+
+interface SourceState {
+  okMs: number;
+  /** What the last statement failed with; null when it was answered, or when there is nothing to ask for any more. */
+  failure: string | null;
+  failedMs: number;
+  /** Whether the log's last word is that the database is out of reach. */
+  saidDown: boolean;
+}
 
 /** Keeps the loop's beat and the fate of its statements. */
 export class Health {
@@ -32,12 +43,13 @@ export class Health {
   #tickMs: number;
   #pendingSinceMs: number | null = null;
   #renewing = false;
-  readonly #sources: Record<Source, { okMs: number; failure: string | null }>;
+  readonly #sources: Record<Source, SourceState>;
 
   constructor(options: HealthOptions) {
     this.#o = options;
     const nowMs = this.#beatMs = this.#tickMs = options.clock.monotonic();
-    this.#sources = { claim: { okMs: nowMs, failure: null }, renewal: { okMs: nowMs, failure: null } };
+    const fresh = (): SourceState => ({ okMs: nowMs, failure: null, failedMs: nowMs, saidDown: false });
+    this.#sources = { claim: fresh(), renewal: fresh() };
   }
 
   /** The loop turned. */
@@ -57,7 +69,6 @@ export class Health {
   answered(source: Source): void {
     const state = this.#sources[source];
     state.okMs = this.#o.clock.monotonic();
-    if (state.failure !== null) this.#o.logger.info("database.back", { source });
     state.failure = null;
     if (source === "renewal") this.#renewing = true;
     // A failure must not outlast what met it, or an idle worker would never be well again.
@@ -65,17 +76,19 @@ export class Health {
     this.#note(source);
   }
 
-  /** A claim or a renewal failed. One log line for each change of state, not for each failure. */
+  /** A claim or a renewal failed. One log line for each lasting change of state, not for each failure. */
   failed(source: Source, error: unknown): void {
     const state = this.#sources[source];
     const failure = describeError(error);
-    if (state.failure === null) this.#o.logger.warn("database.out_of_reach", { source, error: failure });
+    if (!state.saidDown) this.#o.logger.warn("database.out_of_reach", { source, error: failure });
+    state.saidDown = true;
     // Claims follow each other closely, renewals do not: from the last good one on, a single failure would be an outage.
     if (source === "renewal") {
       this.#renewing = true;
       if (state.failure === null) state.okMs = this.#o.clock.monotonic();
     }
     state.failure = failure;
+    state.failedMs = this.#o.clock.monotonic();
     this.#note(source);
   }
 
@@ -93,20 +106,30 @@ export class Health {
     this.#o.metrics.set("laneway_database_up", up ? 1 : 0);
   }
 
+  #sayBack(): void {
+    for (const [source, state] of Object.entries(this.#sources)) {
+      if (!state.saidDown || state.failure !== null || this.#tickMs - state.failedMs < QUIET_MS) continue;
+      state.saidDown = false;
+      this.#o.logger.info("database.back", { source });
+    }
+  }
+
   /** Ticks until `stop`: tells a stuck loop from a blocked event loop, and names what ran while it was blocked. */
-  async watch(stop: AbortSignal, loop: { runningKinds(): string[]; readonly deaf: number }): Promise<void> {
+  async watch(stop: AbortSignal, loop: { kindsSinceLastAsked(): string[]; readonly deaf: number }): Promise<void> {
     const { clock, logger, metrics } = this.#o;
     while (!stop.aborted) {
       const before = clock.monotonic();
       await clock.sleep(TICK_MS, stop);
       this.#tickMs = clock.monotonic();
+      this.#sayBack();
       // Counted, not unhealthy: the worker still works with the slots that are left.
       metrics.set("laneway_deaf_handlers", loop.deaf);
+      const kinds = loop.kindsSinceLastAsked();
       const blockedMs = this.#tickMs - before - TICK_MS;
       if (blockedMs < BLOCKED_MS || stop.aborted) continue;
       logger.warn("event_loop.blocked", {
         blockedMs: Math.round(blockedMs),
-        running: [...new Set(loop.runningKinds())].join(",") || "none",
+        running: kinds.join(",") || "none",
         hint: "a handler that never yields stops lease renewal; let it await, or move its work to another thread",
       });
     }

@@ -68,6 +68,20 @@ Deno.test("a blocked event loop is logged with the kinds that ran, and leaves th
     open();
   }));
 
+Deno.test("a handler that blocked and has ended is named all the same", () =>
+  WorkerRig.with(async (rig) => {
+    const ctx = await rig.org();
+    rig.start(() => rig.clock.block(20_000));
+    await rig.enqueue(ctx);
+    await rig.clock.tick(2_000);
+    assert.deepEqual(
+      rig.log.filter(({ event }) => event === "event_loop.blocked").map(({ fields }) => fields.running),
+      [
+        "TASK",
+      ],
+    );
+  }));
+
 Deno.test("a failed liveness publish is logged once, and neither pauses claiming nor changes the health", () =>
   WorkerRig.with(async (rig) => {
     const ctx = await rig.org();

@@ -10,6 +10,7 @@
 import type { Clock } from "../core/clock.ts";
 import { describeError } from "../core/describe_error.ts";
 import type { Logger } from "../core/log.ts";
+import { limitRepeats } from "../core/log_limit.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { WorkManager } from "../work/manager.ts";
 import type { Run } from "./run.ts";
@@ -29,16 +30,20 @@ export interface LeaseKeeperOptions {
 
 const RETRIES_A_LEASE = 24;
 const SHORTEST_BOUND_MS = 500;
+const REPEAT_MS = 10_000;
 
 /** Renews, and aborts what cannot be renewed. */
 export class LeaseKeeper {
   readonly #o: LeaseKeeperOptions;
   readonly #runs = new Set<Run>();
   readonly #stop = new AbortController();
+  /** For what repeats as long as the database is away. */
+  readonly #limited: Logger;
   #done: Promise<unknown> = Promise.resolve();
 
   constructor(options: LeaseKeeperOptions) {
     this.#o = options;
+    this.#limited = limitRepeats(options.logger, { clock: options.clock, intervalMs: REPEAT_MS });
   }
 
   /** Starts both loops. */
@@ -121,7 +126,7 @@ export class LeaseKeeper {
   #failed(count: number, error: unknown): void {
     this.#o.onRenewal(error);
     this.#o.metrics.count("laneway_lease_renewals_total", { outcome: "failed" }, count);
-    this.#o.logger.warn("lease.renewal_failed", { items: count, error: describeError(error) });
+    this.#limited.warn("lease.renewal_failed", { items: count, error: describeError(error) });
   }
 
   /** Refused is definitive, but an item finished under this very claim only waits for its answer: let it end. */

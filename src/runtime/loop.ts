@@ -39,6 +39,7 @@ export class Loop {
   readonly #rctx: RequestContext;
   readonly #handlers: ReadonlyMap<string, WorkHandler>;
   readonly #runs = new Set<Run>();
+  readonly #recentKinds = new Set<string>();
   /** Something may be claimable. */
   readonly #hint = new Signal();
   /** A slot became free: only a loop that has none waits for it, so an idle queue is not asked after each item. */
@@ -82,9 +83,12 @@ export class Loop {
     return { ...this.#drained };
   }
 
-  /** Kinds of what runs now. */
-  runningKinds(): string[] {
-    return [...this.#runs].filter((run) => !run.handlerSettled).map((run) => run.claimed.item.kind);
+  /** Kinds of what ran since the last call. A handler that blocked has mostly settled by the time somebody can ask. */
+  kindsSinceLastAsked(): string[] {
+    const kinds = [...this.#recentKinds];
+    this.#recentKinds.clear();
+    for (const run of this.#runs) if (!run.handlerSettled) this.#recentKinds.add(run.claimed.item.kind);
+    return kinds;
   }
 
   /** Something may be claimable: claim without waiting for the poll. */
@@ -271,6 +275,7 @@ export class Loop {
       kind: item.kind,
     });
     const startedMs = clock.monotonic();
+    this.#recentKinds.add(item.kind);
     const { timeoutMs } = handler.kind;
     const verdict = withSpan(run.claimed, () => runHandler(run, handler, clock));
     const timeout = timeoutMs > 0 ? this.#deadlines.add(timeoutMs, () => timeOut(run, timeoutMs)) : null;

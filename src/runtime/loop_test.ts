@@ -160,6 +160,7 @@ Deno.test("whatever a handler throws, its item ends as a readable, bounded dead 
       assert.equal(item.attempts, 3, name);
       const error = item.lastError ?? "";
       assert.ok(error.length > 0 && error.length <= 2_000, `${name}: ${error.length} characters`);
+      assert.doesNotMatch(error, /the lease of attempt/, `${name} ended by its own failures`);
       assert.ok(error.isWellFormed() && !error.includes("\u0000"), name);
       assert.ok(!error.includes("expired"), `${name} failed by its run, not by its lease`);
     }

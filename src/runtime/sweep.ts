@@ -6,6 +6,8 @@
  */
 import type { RequestContext } from "../core/context.ts";
 import { describeError } from "../core/describe_error.ts";
+import type { Logger } from "../core/log.ts";
+import { limitRepeats } from "../core/log_limit.ts";
 import type { Managers } from "../managers.ts";
 import type { SweepStep, WorkerRuntimeOptions } from "./types.ts";
 
@@ -13,6 +15,7 @@ const ORGS_A_PASS = 100;
 const STALE_BATCH = 1_000;
 const RELAY_BATCH = 200;
 const PURGE_BATCH = 1_000;
+const REPEAT_MS = 10_000;
 
 /** The built-in steps, in order. */
 export function builtInSteps(managers: Managers): readonly SweepStep[] {
@@ -66,6 +69,8 @@ export class Sweeper {
   readonly #rctx: RequestContext;
   readonly #steps: readonly SweepStep[];
   readonly #onRows: () => void;
+  /** A step that fails does so at every pass while the database is away. */
+  readonly #limited: Logger;
   #next = 0;
 
   /** @param onRows Called when a step moved rows: some may be claimable now. */
@@ -74,6 +79,11 @@ export class Sweeper {
     this.#rctx = rctx;
     this.#steps = [...builtInSteps(options.managers), ...options.sweepSteps ?? []];
     this.#onRows = onRows;
+    this.#limited = limitRepeats(options.logger, {
+      clock: options.clock,
+      intervalMs: REPEAT_MS,
+      key: (event, fields) => `${event} ${fields.step}`,
+    });
   }
 
   /** Passes until `stop`. The first pass is at once, so that a crash's leftovers do not wait. Never throws. */
@@ -101,7 +111,7 @@ export class Sweeper {
   }
 
   async #runStep(step: SweepStep, untilMs: number, stop: AbortSignal): Promise<number> {
-    const { managers, metrics, logger, clock, sweepMs } = this.#o;
+    const { managers, metrics, clock, sweepMs } = this.#o;
     let rows = 0;
     try {
       // Half an interval: a lone worker always gets its turn, a fleet runs a step at most twice an interval.
@@ -115,13 +125,13 @@ export class Sweeper {
       if (rows > 0) metrics.count("laneway_sweep_rows_total", { step: step.name }, rows);
     } catch (error) {
       metrics.count("laneway_sweep_steps_total", { step: step.name, outcome: "failed" });
-      logger.warn("sweep.step_failed", { step: step.name, error: describeError(error) });
+      this.#limited.warn("sweep.step_failed", { step: step.name, error: describeError(error) });
     }
     return rows;
   }
 
   async #gauges(): Promise<void> {
-    const { managers, metrics, logger, countParked } = this.#o;
+    const { managers, metrics, countParked } = this.#o;
     try {
       const gauges = await managers.work.readGauges(this.#rctx);
       metrics.set("laneway_queue_oldest_age_seconds", gauges.oldestAgeSeconds);
@@ -130,7 +140,7 @@ export class Sweeper {
       metrics.set("laneway_records_parked", countParked === undefined ? 0 : await countParked(this.#rctx));
       metrics.set("laneway_outbox_lag_seconds", (await managers.outbox.readLag(this.#rctx)).oldestAgeSeconds);
     } catch (error) {
-      logger.warn("sweep.gauges_failed", { error: describeError(error) });
+      this.#limited.warn("sweep.gauges_failed", { error: describeError(error) });
     }
   }
 }
