@@ -8,7 +8,7 @@ import { defer, Deferral, type WorkItem } from "../work/types.ts";
 Deno.test("an item that runs alone and turns deaf keeps its own slot, and the worker works on", () =>
   WorkerRig.with(async (rig) => {
     const ctx = await rig.org();
-    const suspect = await rig.enqueue(ctx);
+    const suspect = await rig.enqueue(ctx, { maxAttempts: 2 });
     await rig.managers.work.claim(rig.rctx, {
       lane: "default",
       kinds: [TASK.name],

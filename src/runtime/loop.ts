@@ -217,8 +217,10 @@ export class Loop {
   }
 
   /**
-   * An item whose last claim expired may be what killed its process. It waits until what runs has ended, at most one
-   * lease, and nothing begins beside it until it has ended; only itself is at risk.
+   * An item whose last claim expired may be what killed its process, or blocked it. It waits until what runs has ended, at
+   * most one lease, and nothing begins beside it: to its end when it is under suspicion for the second time or on its last
+   * attempt, else until its lease was renewed while it ran. Most claims expire in an outage of the database, a whole
+   * worker's at once; run one after the other to their ends they would close the lane for the sum of their lengths.
    */
   async #runAlone(claimed: ClaimedItem, sentAt: { monotonicMs: number; wallMs: number }): Promise<void> {
     const { clock, leaseMs } = this.#o;
@@ -231,7 +233,8 @@ export class Loop {
       await this.#rest(this.#changed, Math.max(untilMs - clock.monotonic(), 1));
     }
     if (this.#stopClaiming.signal.aborted) run.abort("DRAINED", "the worker is stopping");
-    await this.#drive(run);
+    const ended = this.#drive(run);
+    await (staysAlone(claimed) ? ended : Promise.race([ended, this.#proven(run)]));
     this.#endLone(claimed);
   }
 
@@ -242,6 +245,16 @@ export class Loop {
     this.#slotFreed.fire();
     // The others that were handed back for it are claimable now.
     this.#hint.fire();
+  }
+
+  /** Resolves when a renewal came through that was sent well after this moment: the run neither kills nor blocks. */
+  #proven(run: Run): Promise<void> {
+    const fromMs = this.#o.clock.monotonic() + this.#o.leaseMs / 6;
+    return new Promise((resolve) => {
+      run.onRenewed = (sentMs) => {
+        if (sentMs >= fromMs) resolve();
+      };
+    });
   }
 
   /** One run from its start to its acknowledged settlement. Never throws. */
@@ -337,6 +350,11 @@ export class Loop {
       this.#o.logger.warn("work.not_handed_back", { item: claimed.item.id, error: describeError(error) });
     }
   }
+}
+
+// Whoever began beside a slow killer lost one attempt by it; alone with their last, they cannot die of it.
+function staysAlone({ item }: ClaimedItem): boolean {
+  return item.expiries > 1 || item.attempts >= item.maxAttempts;
 }
 
 function timeOut(run: Run, timeoutMs: number): void {

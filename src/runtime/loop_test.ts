@@ -317,6 +317,42 @@ Deno.test("an item whose last claim expired runs with nothing beginning beside i
     assert.equal((await rig.read(ctx, suspects[0] ?? "")).attempts, 2, "the expired attempt stays spent");
   }));
 
+Deno.test("a long item whose claim expired once stays alone until its lease was renewed; twice, or on its last attempt, to its end", () =>
+  WorkerRig.with(async (rig) => {
+    const ctx = await rig.org();
+    for (
+      const { maxAttempts, deaths, alone } of [
+        { maxAttempts: 3, deaths: 1, alone: false },
+        { maxAttempts: 4, deaths: 2, alone: true },
+        { maxAttempts: 2, deaths: 1, alone: true },
+      ]
+    ) {
+      const lane = `lane-${maxAttempts}`;
+      const suspect = await rig.enqueue(ctx, { lane, maxAttempts });
+      for (let death = 0; death < deaths; death++) {
+        await rig.until("its claim by a worker that dies", async () => {
+          await rig.managers.work.promote(rig.rctx, 10);
+          const options = { lane, kinds: [TASK.name], worker: "dead", leaseMs: 1_000, limit: 1 };
+          return (await rig.managers.work.claim(rig.rctx, options)).length === 1;
+        });
+        await rig.clock.tick(1_001);
+        await rig.managers.work.requeueStale(ctx);
+      }
+      const { promise, open } = gate();
+      const worker = rig.start((_ctx, item) => item.id === suspect ? promise : undefined, { lane });
+      await rig.until("the suspect's start", async () => (await rig.read(ctx, suspect)).attempts === deaths + 1);
+      const plain = await rig.enqueue(ctx, { lane });
+      await rig.clock.tick(5_000);
+      assert.equal((await rig.read(ctx, plain)).status, "queued", "nothing begins before the first renewal");
+      await rig.clock.tick(20_000);
+      assert.equal((await rig.read(ctx, plain)).status, alone ? "queued" : "done");
+      open();
+      await rig.untilStatus(ctx, suspect, "done");
+      await rig.untilStatus(ctx, plain, "done");
+      await rig.drain(worker);
+    }
+  }));
+
 Deno.test("an item that always kills its holder ends as a dead letter and costs its neighbours one attempt at most", () =>
   WorkerRig.with(async (rig) => {
     const ctx = await rig.org();

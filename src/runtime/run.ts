@@ -58,6 +58,8 @@ export class Run {
   finishedElsewhere = false;
   /** Called once, when the run is told to stop. */
   onAbort: () => void = () => {};
+  /** Called at each successful renewal with when it was sent, monotonic milliseconds. */
+  onRenewed: (sentMs: number) => void = () => {};
 
   /** @param sentAt When the claim that made this run was sent. */
   constructor(claimed: ClaimedItem, clock: Clock, sentAt: { monotonicMs: number; wallMs: number }) {
@@ -98,6 +100,7 @@ export class Run {
     if (sentAt.monotonicMs <= this.#sentMonotonicMs) return;
     this.#sentMonotonicMs = sentAt.monotonicMs;
     this.#sentWallMs = sentAt.wallMs;
+    this.onRenewed(sentAt.monotonicMs);
   }
 
   /** Tells the handler to stop. The first cause stands. */

@@ -59,7 +59,7 @@ export interface WorkItem<P = Payload> {
   readonly maxAttempts: number;
   /** Claims ever made, never given back: the handler's fence. */
   readonly claims: number;
-  /** Claims in a row that ended by expiry; above 0 the item runs with nothing beginning beside it. */
+  /** Claims in a row that ended by expiry; above 0 the item begins with nothing beginning beside it. */
   readonly expiries: number;
   /** What its last run failed of, bounded; null when none did. */
   readonly lastError: string | null;

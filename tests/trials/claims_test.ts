@@ -110,6 +110,23 @@ Deno.test("a worker killed in mid-work: another runs its items after lease and s
     b.assertSound();
   }));
 
+Deno.test("a killed worker's long items do not close the lane: they run again together, and fresh ones begin", () =>
+  Trial.with(async (trial) => {
+    const items = await trial.enqueueMany(SLEEP, 4, { ms: 60_000 });
+    const a = await trial.worker([...TIMES, "--capacity", "4"]);
+    for (const id of items) await trial.started(id);
+    a.signal("SIGKILL");
+    const b = await trial.worker([...TIMES, "--capacity", "6", "--drain-grace", "0s"]);
+    const [first] = items;
+    await trial.started(first ?? "", { times: 2, timeoutMs: TAKEOVER_MS });
+    const fresh = await trial.enqueue(OK);
+    await trial.started(fresh, { timeoutMs: 2 * LEASE_MS + 2_000 });
+    // Each waits one lease for those that run, then runs alone until it was renewed.
+    for (const id of items) await trial.started(id, { times: 2, timeoutMs: 4 * 2 * LEASE_MS });
+    assert.equal((await trial.counts()).claimed, 4, "all four run at once");
+    assert.equal(await b.stop(), 0);
+  }));
+
 Deno.test("a worker frozen past its lease: its late writes are refused, and it works on", () =>
   Trial.with(async (trial) => {
     const items = await trial.enqueueMany(SLEEP, 5, { ms: 1_500 });
