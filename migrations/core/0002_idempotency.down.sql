@@ -1,0 +1,1 @@
+drop table core.idempotency_markers;
