@@ -78,6 +78,15 @@ export type {
   AuditStorage,
   NewEvent,
 } from "./src/audit/types.ts";
+export type {
+  Attempt,
+  BeginOptions,
+  Begun,
+  IdempotencyManager,
+  IdempotencyStorage,
+  Marker,
+  MarkerBegin,
+} from "./src/idempotency/types.ts";
 export type { OutboxLag, OutboxRelay, OutboxRow, OutboxStorage, RelayCounts, RelaySink } from "./src/outbox/types.ts";
 export {
   encodeOutboxRows,

@@ -9,6 +9,8 @@ import type { Clock } from "./core/clock.ts";
 import type { Logger } from "./core/log.ts";
 import type { Metrics } from "./core/metrics.ts";
 import type { Topics } from "./infra/topics.ts";
+import { createIdempotencyManager } from "./idempotency/manager.ts";
+import type { IdempotencyManager } from "./idempotency/types.ts";
 import { createOutboxRelay } from "./outbox/relay.ts";
 import type { OutboxRelay } from "./outbox/types.ts";
 import type { Storages } from "./storages.ts";
@@ -26,6 +28,8 @@ export interface Managers {
   readonly outbox: OutboxRelay;
   /** Audit entries and events. */
   readonly audit: AuditManager;
+  /** Requests that take effect once. */
+  readonly idempotency: IdempotencyManager;
   /** Work items. */
   readonly work: WorkManager;
 }
@@ -50,6 +54,8 @@ export interface ManagerOptions {
   readonly keyRetentionMs: number;
   /** How long outbox rows that were handed on are kept, milliseconds. */
   readonly outboxRetentionMs: number;
+  /** How long idempotency markers are kept after their last move, milliseconds. */
+  readonly markerRetentionMs: number;
   /** Default 256 KiB. */
   readonly payloadLimitBytes?: number;
 }
@@ -59,6 +65,7 @@ export function createManagers(options: ManagerOptions): Managers {
   const { storages, topics, clock, logger, metrics } = options;
   const tenancy = createTenancyManager(storages.tenancy, { clock });
   const audit = createAuditManager(storages.audit);
+  const idempotency = createIdempotencyManager(storages.idempotency, { markerRetentionMs: options.markerRetentionMs });
   const outbox = createOutboxRelay({
     storage: storages.outbox,
     audit,
@@ -82,5 +89,5 @@ export function createManagers(options: ManagerOptions): Managers {
     keyRetentionMs: options.keyRetentionMs,
     ...(options.payloadLimitBytes === undefined ? {} : { payloadLimitBytes: options.payloadLimitBytes }),
   });
-  return { tenancy, outbox, audit, work };
+  return { tenancy, idempotency, outbox, audit, work };
 }

@@ -6,12 +6,16 @@
 import activityDown1 from "../migrations/activity/0001_activity.down.sql" with { type: "text" };
 import activityUp1 from "../migrations/activity/0001_activity.up.sql" with { type: "text" };
 import coreDown1 from "../migrations/core/0001_tenancy_outbox.down.sql" with { type: "text" };
+import coreDown2 from "../migrations/core/0002_idempotency.down.sql" with { type: "text" };
+import coreUp2 from "../migrations/core/0002_idempotency.up.sql" with { type: "text" };
 import coreUp1 from "../migrations/core/0001_tenancy_outbox.up.sql" with { type: "text" };
 import queueDown1 from "../migrations/queue/0001_work_items.down.sql" with { type: "text" };
 import queueUp1 from "../migrations/queue/0001_work_items.up.sql" with { type: "text" };
 import sqliteActivityDown1 from "../migrations/sqlite/activity/0001_activity.down.sql" with { type: "text" };
 import sqliteActivityUp1 from "../migrations/sqlite/activity/0001_activity.up.sql" with { type: "text" };
 import sqliteCoreDown1 from "../migrations/sqlite/core/0001_tenancy_outbox.down.sql" with { type: "text" };
+import sqliteCoreDown2 from "../migrations/sqlite/core/0002_idempotency.down.sql" with { type: "text" };
+import sqliteCoreUp2 from "../migrations/sqlite/core/0002_idempotency.up.sql" with { type: "text" };
 import sqliteCoreUp1 from "../migrations/sqlite/core/0001_tenancy_outbox.up.sql" with { type: "text" };
 import sqliteQueueDown1 from "../migrations/sqlite/queue/0001_work_items.down.sql" with { type: "text" };
 import sqliteQueueUp1 from "../migrations/sqlite/queue/0001_work_items.up.sql" with { type: "text" };
@@ -20,8 +24,14 @@ import type { MigrationChain } from "./db/chain.ts";
 const CORE: MigrationChain = {
   name: "core",
   area: "core",
-  postgres: [{ version: 1, name: "tenancy_outbox", up: coreUp1, down: coreDown1 }],
-  sqlite: [{ version: 1, name: "tenancy_outbox", up: sqliteCoreUp1, down: sqliteCoreDown1 }],
+  postgres: [
+    { version: 1, name: "tenancy_outbox", up: coreUp1, down: coreDown1 },
+    { version: 2, name: "idempotency", up: coreUp2, down: coreDown2 },
+  ],
+  sqlite: [
+    { version: 1, name: "tenancy_outbox", up: sqliteCoreUp1, down: sqliteCoreDown1 },
+    { version: 2, name: "idempotency", up: sqliteCoreUp2, down: sqliteCoreDown2 },
+  ],
 };
 
 const QUEUE: MigrationChain = {

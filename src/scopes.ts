@@ -27,6 +27,7 @@ export const TABLE_SCOPES: Readonly<Record<string, TableScope>> = {
   "core.users": { area: "core", scope: "system" },
   "core.memberships": { area: "core", scope: "org" },
   "core.outbox": { area: "core", scope: "org", tenantlessIndexes: ["outbox_pending", "outbox_done"] },
+  "core.idempotency_markers": { area: "core", scope: "org", tenantlessIndexes: ["idempotency_markers_age"] },
   "core.cache_entries": { area: "core", scope: "system" },
   "queue.work_items": {
     area: "queue",

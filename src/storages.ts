@@ -8,6 +8,9 @@ import { SqliteAuditStorage } from "./audit/storage/sqlite.ts";
 import type { AuditStorage } from "./audit/types.ts";
 import type { Databases } from "./db/database.ts";
 import type { SqliteDatabase } from "./db/sqlite.ts";
+import { PostgresIdempotencyStorage } from "./idempotency/storage/postgres.ts";
+import { SqliteIdempotencyStorage } from "./idempotency/storage/sqlite.ts";
+import type { IdempotencyStorage } from "./idempotency/types.ts";
 import { PostgresOutboxStorage } from "./outbox/storage/postgres.ts";
 import { SqliteOutboxStorage } from "./outbox/storage/sqlite.ts";
 import type { OutboxStorage } from "./outbox/types.ts";
@@ -36,6 +39,8 @@ export interface Storages {
   readonly outbox: OutboxStorage;
   /** Audit entries and events. */
   readonly audit: AuditStorage;
+  /** Markers of requests that take effect once. */
+  readonly idempotency: IdempotencyStorage;
   /** Work items. */
   readonly work: WorkStorage;
 }
@@ -47,6 +52,7 @@ export function createStorages(store: Store): Storages {
       tenancy: new SqliteTenancyStorage(store.db),
       outbox: new SqliteOutboxStorage(store.db),
       audit: new SqliteAuditStorage(store.db),
+      idempotency: new SqliteIdempotencyStorage(store.db),
       work: new SqliteWorkStorage(store.db),
     };
   }
@@ -56,6 +62,7 @@ export function createStorages(store: Store): Storages {
     tenancy: new PostgresTenancyStorage(core, time),
     outbox: new PostgresOutboxStorage(core, time),
     audit: new PostgresAuditStorage(activity, time),
+    idempotency: new PostgresIdempotencyStorage(core, time),
     work: new PostgresWorkStorage(queue, time),
   };
 }

@@ -57,7 +57,7 @@ class IdempotencyManagerImpl implements IdempotencyManager {
         const attempt = { key: begin.key, token: begin.token, recordId: started.recordId };
         return { state: "STARTED", attempt };
       }
-      const marker = await this.#storage.readMarker(ctx.orgId, begin.key);
+      const marker = await twice(() => this.#storage.readMarker(ctx.orgId, begin.key));
       if (marker !== null && marker.digest !== begin.digest) {
         throw new ConflictError(
           `Cannot use key "${begin.key}": it belongs to another request; choose a key of its own`,
@@ -121,7 +121,7 @@ class IdempotencyManagerImpl implements IdempotencyManager {
   }
 }
 
-/** Every move may be repeated under its token, so an answer that was lost is asked for again. */
+/** Every move may be repeated under its token, and every read, so an answer that was lost is asked for again. */
 async function twice<T>(move: () => Promise<T>): Promise<T> {
   try {
     return await move();

@@ -186,6 +186,15 @@ export const FLAGS = {
     max: "3650d",
     help: "How long outbox rows that were handed on are kept.",
   },
+  markerRetentionMs: {
+    flag: "marker-retention",
+    section: "Retention",
+    type: "duration",
+    default: "1d",
+    min: "1m",
+    max: "3650d",
+    help: "How long the outcome of a request that must take effect once is replayed to its repeats.",
+  },
   payloadLimitBytes: {
     flag: "payload-limit",
     section: "Retention",

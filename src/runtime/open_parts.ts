@@ -65,6 +65,7 @@ export async function openParts(
     itemRetentionMs: settings.itemRetentionMs,
     keyRetentionMs: settings.keyRetentionMs,
     outboxRetentionMs: settings.outboxRetentionMs,
+    markerRetentionMs: settings.markerRetentionMs,
     payloadLimitBytes: settings.payloadLimitBytes,
   });
   const env = Object.fromEntries(

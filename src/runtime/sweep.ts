@@ -19,7 +19,7 @@ const REPEAT_MS = 10_000;
 
 /** The built-in steps, in order. */
 export function builtInSteps(managers: Managers): readonly SweepStep[] {
-  const { work, outbox } = managers;
+  const { work, outbox, idempotency } = managers;
   return [
     {
       name: "requeue-stale",
@@ -55,6 +55,7 @@ export function builtInSteps(managers: Managers): readonly SweepStep[] {
     { name: "purge-outbox", run: (rctx) => batch(outbox.purgeDone(rctx), PURGE_BATCH) },
     { name: "purge-items", run: (rctx) => batch(work.purgeItems(rctx), PURGE_BATCH) },
     { name: "purge-keys", run: (rctx) => batch(work.purgeKeys(rctx), PURGE_BATCH) },
+    { name: "purge-markers", run: (rctx) => batch(idempotency.purgeMarkers(rctx), PURGE_BATCH) },
   ];
 }
 

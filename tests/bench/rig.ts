@@ -47,6 +47,7 @@ export async function makeRig(store: Store, topics: Topics = new MemoryTopics())
     itemRetentionMs: 7 * 86_400_000,
     keyRetentionMs: 7 * 86_400_000,
     outboxRetentionMs: 86_400_000,
+    markerRetentionMs: 86_400_000,
   });
   const rctx = managers.tenancy.requestContext(APP);
   const contexts: OpContext[] = [];

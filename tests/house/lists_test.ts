@@ -7,6 +7,7 @@ import { production, readSources } from "./source_files.ts";
 /** Storage methods whose statements run on the system login, without a tenant. Each says why in its interface. */
 const TENANTLESS: Readonly<Record<string, readonly string[]>> = {
   audit: ["createEntries"],
+  idempotency: ["purgeMarkers"],
   outbox: ["readPending", "markDone", "purgeDone", "readLag"],
   tenancy: ["createOrg", "endOrg", "createUser", "readUser", "readSubjects", "liveOrgIds"],
   work: [
@@ -33,6 +34,7 @@ const PARTS: Readonly<Record<string, readonly string[]>> = { work: ["readClaimed
 /** Manager operations that take a `RequestContext`: they act before, beside or across tenants. */
 const REQUEST_STAGE: Readonly<Record<string, readonly string[]>> = {
   audit: ["appendEntries"],
+  idempotency: ["purgeMarkers"],
   outbox: ["relayPending", "purgeDone", "readLag"],
   tenancy: [
     "createOrg",

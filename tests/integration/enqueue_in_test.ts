@@ -56,6 +56,7 @@ async function withDatabase(
       itemRetentionMs: 60_000,
       keyRetentionMs: 60_000,
       outboxRetentionMs: 60_000,
+      markerRetentionMs: 86_400_000,
     });
     const rctx = managers.tenancy.requestContext({ type: "SERVICE", version: "test@1" });
     const org = await managers.tenancy.createOrg(rctx, { name: "Org" });

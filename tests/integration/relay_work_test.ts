@@ -47,6 +47,7 @@ function build(store: Store, write: World["write"]): World {
     itemRetentionMs: 7 * DAY_MS,
     keyRetentionMs: 7 * DAY_MS,
     outboxRetentionMs: DAY_MS,
+    markerRetentionMs: 86_400_000,
   });
   return { storages, managers, woken, write };
 }

@@ -44,6 +44,7 @@ export async function openManagers(engine: Engine, options: Partial<ManagerOptio
     itemRetentionMs: 60_000,
     keyRetentionMs: 120_000,
     outboxRetentionMs: 60_000,
+    markerRetentionMs: 86_400_000,
     ...options,
   });
   const rctx = managers.tenancy.requestContext({ type: "SERVICE", version: "test@1" }, {

@@ -70,6 +70,7 @@ export class WorkerRig {
       itemRetentionMs: 3_600_000,
       keyRetentionMs: 7_200_000,
       outboxRetentionMs: 3_600_000,
+      markerRetentionMs: 86_400_000,
     });
     this.rctx = this.managers.tenancy.requestContext(APP);
   }

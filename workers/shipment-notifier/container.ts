@@ -118,6 +118,7 @@ export async function forTests(options: TestOptions = {}): Promise<TestContainer
     itemRetentionMs: 7 * DAY_MS,
     keyRetentionMs: 7 * DAY_MS,
     outboxRetentionMs: DAY_MS,
+    markerRetentionMs: 86_400_000,
   });
   const shipments = shipmentManager(store, managers.outbox);
   const settings = { webhookSecret: newWebhookSecret(), webhookTimeoutMs: options.webhookTimeoutMs ?? 2_000 };
