@@ -3,6 +3,11 @@
  *
  * @module
  */
+import { describeError } from "../core/describe_error.ts";
+import { openDatabases } from "../db/postgres_database.ts";
+import { PostgresCache } from "../infra/postgres_cache.ts";
+import { decodeLiveness } from "../runtime/heartbeat.ts";
+import { databaseSettings } from "../runtime/open_store.ts";
 import { inspectDatabase, type Inspection, loginWarnings, type ServerFacts } from "../db/inspect.ts";
 import type { ChainStatus } from "../db/migration_rules.ts";
 import { describeStatus } from "../db/migrator.ts";
@@ -22,7 +27,7 @@ export interface Check {
 
 // A worker's clock decides nothing about leases, but its log and its schedules are read against the database's.
 const CLOCK_WARN_MS = 2_000;
-const OLDEST_SERVER = 140_000;
+const OLDEST_SERVER = 150_000;
 // Each worker also holds one connection that listens.
 const LISTENERS = 1;
 
@@ -86,7 +91,7 @@ async function checkPostgres(settings: Settings, context: CommandContext): Promi
       );
     }
   }
-  if (server !== null) checks.push(checkPools(settings, server));
+  if (server !== null) checks.push(checkPools(settings, server), ...await checkWorkers(settings));
   for (const area of Object.keys(settings.urls.areas)) {
     checks.push({ name: `${area} area`, state: "ok", said: "has a database of its own (migrate status looks at it)" });
   }
@@ -118,7 +123,7 @@ function checkServer(server: ServerFacts): Check[] {
   const database: Check = server.readOnly
     ? fail("database", `${server.database} is a standby and takes no writes: point the URLs at the primary`)
     : old
-    ? fail("database", `Postgres ${server.version} is too old: use 14 or later`)
+    ? fail("database", `Postgres ${server.version} is too old: use 15 or later`)
     : { name: "database", state: "ok", said: `${server.database}, Postgres ${server.version}` };
   return [database, clock];
 }
@@ -147,6 +152,28 @@ function checkPools(settings: Settings, server: ServerFacts): Check {
     return { name: "pools", state: "warn", said: `${said}: one more worker may not fit; lower --pool-size` };
   }
   return { name: "pools", state: "ok", said: `${said}, room for ${Math.floor(free / own)} such workers in all` };
+}
+
+const MAX_WORKERS_SHOWN = 100;
+
+/** Which workers are alive. None is no fault: a worker may only be about to start. */
+async function checkWorkers(settings: Settings): Promise<Check[]> {
+  const open = openDatabases(databaseSettings(settings, "laneway check"));
+  try {
+    const alive = await new PostgresCache(open.databases.core).list("WORKER_LIVENESS", MAX_WORKERS_SHOWN);
+    if (alive.length === 0) return [{ name: "workers", state: "ok", said: "none is alive" }];
+    return alive.map(({ key, value }): Check => {
+      const told = decodeLiveness(value);
+      const said = told === null
+        ? `${key} is alive`
+        : `${key} is alive: ${told.app}, lane ${told.lane}, ${told.kinds.join(", ")}, capacity ${told.capacity}`;
+      return { name: "worker", state: "ok", said };
+    });
+  } catch (error) {
+    return [{ name: "workers", state: "warn", said: `they cannot be listed: ${describeError(error)}` }];
+  } finally {
+    await open.close(1_000);
+  }
 }
 
 function fail(name: string, said: string): Check {

@@ -13,6 +13,8 @@ export interface Cache {
   set(scope: CacheScope, key: string, value: string, ttlMs: number): Promise<void>;
   /** The value, or null when absent or expired. */
   get(scope: CacheScope, key: string): Promise<string | null>;
+  /** Keys of a scope that have not expired, in key order, at most `limit`. */
+  list(scope: CacheScope, limit: number): Promise<{ readonly key: string; readonly value: string }[]>;
   /** Forgets a key; absent is fine. */
   delete(scope: CacheScope, key: string): Promise<void>;
 }

@@ -31,6 +31,16 @@ export class MemoryCache implements Cache {
     return Promise.resolve(null);
   }
 
+  /** Lists the living keys of a scope. */
+  list(scope: CacheScope, limit: number): Promise<{ readonly key: string; readonly value: string }[]> {
+    const prefix = `${scope}/`;
+    const living = [...this.#entries].filter(([key, { untilMs }]) =>
+      key.startsWith(prefix) && untilMs > this.#clock.monotonic()
+    );
+    const found = living.map(([key, { value }]) => ({ key: key.slice(prefix.length), value }));
+    return Promise.resolve(found.sort((a, b) => a.key < b.key ? -1 : 1).slice(0, limit));
+  }
+
   /** Removes a value; removing none is fine. */
   delete(scope: CacheScope, key: string): Promise<void> {
     this.#entries.delete(`${scope}/${key}`);

@@ -31,6 +31,7 @@ export class PostgresCache implements Cache {
   readonly #db: CacheDatabase;
   readonly #set: string;
   readonly #get: string;
+  readonly #list: string;
 
   /** @param options `nowSql` is the SQL of database time, default `now()`. */
   constructor(db: CacheDatabase, options: { nowSql?: string } = {}) {
@@ -38,6 +39,8 @@ export class PostgresCache implements Cache {
     this.#db = db;
     this.#set = setSql(now);
     this.#get = `select value from core.cache_entries where scope = $1 and key = $2 and expires_at > ${now}`;
+    this.#list = `select key, value from core.cache_entries where scope = $1 and expires_at > ${now}
+      order by key limit $2::int`;
   }
 
   async set(scope: CacheScope, key: string, value: string, ttlMs: number): Promise<void> {
@@ -49,6 +52,11 @@ export class PostgresCache implements Cache {
     if (row === undefined) return null;
     invariant(typeof row.value === "string", "A cache entry's value must be text");
     return row.value;
+  }
+
+  async list(scope: CacheScope, limit: number): Promise<{ readonly key: string; readonly value: string }[]> {
+    const rows = await this.#db.system(this.#list, [scope, limit]);
+    return rows.map((row) => ({ key: String(row.key), value: String(row.value) }));
   }
 
   async delete(scope: CacheScope, key: string): Promise<void> {

@@ -92,6 +92,7 @@ Deno.test("a failed liveness publish is logged once, and neither pauses claiming
         return published % 2 === 0 ? new Promise(() => {}) : away();
       },
       get: () => Promise.resolve(null),
+      list: () => Promise.resolve([]),
       delete: () => new Promise(() => {}),
     };
     const worker = rig.start(() => {}, { cache });
@@ -110,6 +111,7 @@ Deno.test("the liveness key is there while the worker runs and gone when it is o
     const cache: Cache = {
       set: (scope, key, value) => Promise.resolve(void keys.set(`${scope}/${key}`, value)),
       get: (scope, key) => Promise.resolve(keys.get(`${scope}/${key}`) ?? null),
+      list: () => Promise.resolve([]),
       delete: (scope, key) => Promise.resolve(void keys.delete(`${scope}/${key}`)),
     };
     const worker = rig.start(() => {}, { cache });

@@ -10,10 +10,42 @@ import type { WorkerRuntimeOptions } from "./types.ts";
 /** How many intervals a key outlives its last beat. */
 const INTERVALS_KEPT = 3;
 
+/** What a worker tells of itself. */
+export interface Liveness {
+  /** Its release, `<name>@<release>`. */
+  readonly app: string;
+  /** The lane it serves. */
+  readonly lane: string;
+  /** The kinds it takes. */
+  readonly kinds: readonly string[];
+  /** How many items it runs at once. */
+  readonly capacity: number;
+}
+
+function encodeLiveness({ app, lane, kinds, capacity }: WorkerRuntimeOptions): string {
+  const liveness: Liveness = { app: app.version, lane, kinds, capacity };
+  return JSON.stringify(liveness);
+}
+
+/** Reads what a worker, maybe of another release, told of itself; null when it cannot be read. */
+export function decodeLiveness(value: string): Liveness | null {
+  try {
+    const told = JSON.parse(value) as Partial<Record<keyof Liveness, unknown>>;
+    return {
+      app: String(told.app ?? "unknown"),
+      lane: String(told.lane ?? "unknown"),
+      kinds: Array.isArray(told.kinds) ? told.kinds.map(String) : [],
+      capacity: Number(told.capacity ?? NaN),
+    };
+  } catch {
+    return null;
+  }
+}
+
 /** Publishes every interval until `stop`, then takes the key away. Never throws. */
 export async function publishLiveness(options: WorkerRuntimeOptions, stop: AbortSignal): Promise<void> {
-  const { cache, clock, worker, heartbeatMs, lane, kinds, logger } = options;
-  const value = JSON.stringify({ lane, kinds, app: options.app.version });
+  const { cache, clock, worker, heartbeatMs, logger } = options;
+  const value = encodeLiveness(options);
   let failing = false;
   while (!stop.aborted) {
     const settled = new AbortController();

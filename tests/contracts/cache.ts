@@ -64,6 +64,23 @@ export function testCache(name: string, make: () => Promise<CacheUnderTest>): vo
     assert.equal(await cache.get("WORKER_LIVENESS", "k"), null);
   });
 
+  check(
+    "list() gives the living keys of a scope in order, at most as many as asked for",
+    async ({ cache, advance }) => {
+      await cache.set("WORKER_LIVENESS", "b", "2", 600_000);
+      await cache.set("WORKER_LIVENESS", "gone", "0", 1_000);
+      await cache.set("WORKER_LIVENESS", "c", "3", 600_000);
+      await cache.set("WORKER_LIVENESS", "a", "1", 600_000);
+      await advance(60_000);
+      assert.deepEqual((await cache.list("WORKER_LIVENESS", 10)).map(({ key, value }) => key + value), [
+        "a1",
+        "b2",
+        "c3",
+      ]);
+      assert.deepEqual((await cache.list("WORKER_LIVENESS", 2)).map(({ key }) => key), ["a", "b"]);
+    },
+  );
+
   check("many writers of one key at once leave one of their values", async ({ cache }) => {
     const values = Array.from({ length: 20 }, (_, i) => String(i));
     await Promise.all(values.map((value) => cache.set("WORKER_LIVENESS", "k", value, 60_000)));

@@ -107,6 +107,8 @@ async function notifiesThroughDeath({ binary, env, secret, folder, admin }: Deat
     const log = second.log;
     await waitFor("every shipment to be marked", async () => await notified(admin) === COUNT, { timeoutMs: 30_000 })
       .catch((error) => assert.fail(`${error}: ${log()}`));
+    const checked = await runBinary(binary, ["check"], env);
+    assert.match(checked.out, /is alive: shipment-notifier@\d\S+, lane default, NOTIFY_SHIPMENT, capacity 10/);
     second.kill("SIGTERM");
     assert.deepEqual(await second.ended, { code: 0, signal: null }, second.log());
     for (const id of ids) assert.equal(receiver.idsOf(id).length, 1, "never a second webhook-id for a shipment");
