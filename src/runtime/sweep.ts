@@ -17,8 +17,12 @@ const RELAY_BATCH = 200;
 const PURGE_BATCH = 1_000;
 const REPEAT_MS = 10_000;
 
-/** The built-in steps, in order. */
-export function builtInSteps(managers: Managers): readonly SweepStep[] {
+/**
+ * The built-in steps, in order.
+ *
+ * @param kinds The kinds this build knows: its relay leaves rows of others, so its turn must not be theirs.
+ */
+export function builtInSteps(managers: Managers, kinds: readonly string[] = []): readonly SweepStep[] {
   const { work, outbox, idempotency } = managers;
   return [
     {
@@ -47,6 +51,7 @@ export function builtInSteps(managers: Managers): readonly SweepStep[] {
     },
     {
       name: "relay-outbox",
+      turn: `relay-outbox ${[...kinds].sort().join(",")}`.slice(0, 500),
       async run(rctx) {
         const { relayed } = await outbox.relayPending(rctx, RELAY_BATCH);
         return { count: relayed, more: relayed >= RELAY_BATCH };
@@ -72,13 +77,18 @@ export class Sweeper {
   readonly #onRows: () => void;
   /** A step that fails does so at every pass while the database is away. */
   readonly #limited: Logger;
+  /** Turns taken and not yet used. */
+  readonly #turns = new Set<string>();
   #next = 0;
 
   /** @param onRows Called when a step moved rows: some may be claimable now. */
   constructor(options: WorkerRuntimeOptions, rctx: RequestContext, onRows: () => void) {
     this.#o = options;
     this.#rctx = rctx;
-    this.#steps = [...builtInSteps(options.managers), ...options.sweepSteps ?? []];
+    this.#steps = [
+      ...builtInSteps(options.managers, options.handlers.map((handler) => handler.kind.name)),
+      ...options.sweepSteps ?? [],
+    ];
     this.#onRows = onRows;
     this.#limited = limitRepeats(options.logger, {
       clock: options.clock,
@@ -96,14 +106,17 @@ export class Sweeper {
     }
   }
 
-  /** One pass: every step once from where the last pass stopped, then the gauges. Returns how many rows it moved. */
+  /** One pass: the steps that are this worker's turn, from where the last pass stopped, then the gauges. */
   async pass(stop: AbortSignal): Promise<number> {
     const { clock, sweepMs } = this.#o;
     const untilMs = clock.monotonic() + Math.max(sweepMs / 2, 1_000);
+    await this.#takeTurns();
     let rows = 0;
     for (let done = 0; done < this.#steps.length && !stop.aborted && clock.monotonic() < untilMs; done++) {
       const step = this.#steps[this.#next % this.#steps.length];
-      if (step !== undefined) rows += await this.#runStep(step, untilMs, stop);
+      if (step !== undefined && this.#turns.delete(step.turn ?? step.name)) {
+        rows += await this.#runStep(step, untilMs, stop);
+      }
       this.#next = (this.#next + 1) % this.#steps.length;
     }
     if (!stop.aborted) await this.#gauges();
@@ -111,12 +124,25 @@ export class Sweeper {
     return rows;
   }
 
+  /**
+   * Asks for all turns in one statement. Half an interval: a lone worker always gets its turn, a fleet runs a step at
+   * most twice an interval. A turn that the time budget left unused is kept for the next pass.
+   */
+  async #takeTurns(): Promise<void> {
+    const { managers, sweepMs } = this.#o;
+    const wanted = this.#steps.map((step) => step.turn ?? step.name).filter((turn) => !this.#turns.has(turn));
+    try {
+      const taken = await managers.work.takeSweepSteps(this.#rctx, wanted, Math.floor(sweepMs / 2));
+      for (const turn of taken) this.#turns.add(turn);
+    } catch (error) {
+      this.#limited.warn("sweep.turns_not_taken", { error: describeError(error) });
+    }
+  }
+
   async #runStep(step: SweepStep, untilMs: number, stop: AbortSignal): Promise<number> {
-    const { managers, metrics, clock, sweepMs } = this.#o;
+    const { metrics, clock } = this.#o;
     let rows = 0;
     try {
-      // Half an interval: a lone worker always gets its turn, a fleet runs a step at most twice an interval.
-      if (!await managers.work.takeSweepStep(this.#rctx, step.name, Math.floor(sweepMs / 2))) return 0;
       for (let more = true; more && !stop.aborted && clock.monotonic() < untilMs;) {
         const result = await step.run(this.#rctx);
         rows += result.count;

@@ -1,8 +1,11 @@
 import assert from "node:assert/strict";
-import { WorkerRig } from "../../tests/support/worker_rig.ts";
+import { z } from "zod";
+import { TASK, WorkerRig } from "../../tests/support/worker_rig.ts";
+import { insertOutboxRows, newOutboxRow } from "../outbox/rows.ts";
+import { defineKind } from "../work/kinds.ts";
 import type { SweepStep } from "./types.ts";
-import { newOutboxRow } from "../outbox/rows.ts";
-import { insertOutboxRows } from "../outbox/rows.ts";
+
+const OTHER = defineKind("OTHER", { schema: z.looseObject({}) });
 
 Deno.test("the first sweep is at once and takes up what a crash left: claims, outbox rows, audit entries", () =>
   WorkerRig.with(async (rig) => {
@@ -123,4 +126,43 @@ Deno.test("the gauges tell the oldest waiting item, dead letters, parked records
     assert.equal(rig.gauges.get("laneway_work_failed"), 0);
     assert.equal(rig.gauges.get("laneway_records_parked"), 4);
     assert.equal(rig.gauges.get("laneway_outbox_lag_seconds"), 0);
+  }));
+
+Deno.test("an idle fleet asks for its turns in one statement a pass, and relays of different builds keep their own turns", () =>
+  WorkerRig.with(async (rig) => {
+    let asked = 0;
+    const turns = new Set<string>();
+    const { work } = rig.managers;
+    const takeSweepSteps: typeof work.takeSweepSteps = async (rctx, steps, intervalMs) => {
+      asked++;
+      const taken = await work.takeSweepSteps(rctx, steps, intervalMs);
+      for (const turn of taken) turns.add(turn);
+      return taken;
+    };
+    for (let i = 0; i < 4; i++) rig.start(() => {}, { work: { takeSweepSteps } });
+    rig.start([{ kind: OTHER, handle: () => {} }], { work: { takeSweepSteps } });
+    await rig.clock.tick(60_000);
+    assert.ok(asked >= 5 * 6 && asked <= 5 * 8, `${asked} statements of five workers in six intervals`);
+    assert.deepEqual([...turns].filter((turn) => turn.startsWith("relay-outbox")).sort(), [
+      "relay-outbox OTHER",
+      "relay-outbox TASK",
+    ]);
+  }, { kinds: [TASK, OTHER] }));
+
+Deno.test("a turn that the time budget left unused is used by the next pass", () =>
+  WorkerRig.with(async (rig) => {
+    const ran: string[] = [];
+    const slow = (name: string): SweepStep => ({
+      name,
+      run: async () => {
+        ran.push(name);
+        await rig.clock.sleep(4_000);
+        return { count: 0, more: false };
+      },
+    });
+    rig.start(() => {}, { sweepSteps: [slow("a"), slow("b"), slow("c")] });
+    await rig.clock.tick(9_000);
+    assert.deepEqual(ran, ["a", "b"], "5 s of budget hold two steps of 4 s");
+    await rig.clock.tick(9_500);
+    assert.equal(ran[2], "c", "first in the next pass");
   }));

@@ -16,6 +16,8 @@ import type { WorkHandler } from "../work/types.ts";
 export interface SweepStep {
   /** Kebab case; the label of its metrics and its row in `queue.sweep_steps`. */
   readonly name: string;
+  /** What workers share the step's turn by; default its name. Another where two builds do different work under one name. */
+  readonly turn?: string;
   /** Runs one bounded piece. A full piece (`more`) is run again in the same pass while its time budget lasts. */
   run(rctx: RequestContext): Promise<{ readonly count: number; readonly more: boolean }>;
 }

@@ -86,6 +86,6 @@ export interface WorkManager extends RelaySink {
   readGauges(rctx: RequestContext): Promise<QueueGauges>;
   /** Service contexts of live orgs, a page at a time. */
   maintenanceContexts(rctx: RequestContext, options: { afterOrgId?: string; limit: number }): Promise<OpContext[]>;
-  /** True for one worker each interval: whoever gets it runs the step. */
-  takeSweepStep(rctx: RequestContext, step: string, intervalMs: number): Promise<boolean>;
+  /** Of the given sweep steps, those this worker may run now: each goes to one worker an interval. */
+  takeSweepSteps(rctx: RequestContext, steps: readonly string[], intervalMs: number): Promise<string[]>;
 }

@@ -194,8 +194,9 @@ export interface WorkStorage {
   /** Tenant-less: gauges are of the whole queue. */
   readGauges(): Promise<QueueGauges>;
   /**
-   * Takes a sweep step for this pass: true for one caller each `intervalMs`, by compare-and-set on
-   * `queue.sweep_steps`. Tenant-less: the step is the fleet's.
+   * Takes sweep steps for this pass: of those asked for, the ones nobody took within `intervalMs`, each by one caller, by
+   * compare-and-set on `queue.sweep_steps`. One statement, which writes nothing when there is nothing to take.
+   * Tenant-less: a step is the fleet's.
    */
-  takeSweepStep(step: string, intervalMs: number): Promise<boolean>;
+  takeSweepSteps(steps: readonly string[], intervalMs: number): Promise<string[]>;
 }

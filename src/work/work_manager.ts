@@ -288,8 +288,8 @@ class WorkManagerImpl implements WorkManager {
     return this.#o.tenancy.serviceContexts(rctx, options);
   }
 
-  takeSweepStep(_rctx: RequestContext, step: string, intervalMs: number): Promise<boolean> {
-    return this.#storage.takeSweepStep(step, intervalMs);
+  takeSweepSteps(_rctx: RequestContext, steps: readonly string[], intervalMs: number): Promise<string[]> {
+    return this.#storage.takeSweepSteps(steps, intervalMs);
   }
 
   async #claimBatch(rctx: RequestContext, options: ClaimOptions): Promise<ClaimBatch> {

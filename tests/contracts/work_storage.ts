@@ -655,15 +655,19 @@ const CASES: Cases<WorkHarness> = {
     assert.equal(after.failed - before.failed, 1);
     assert.ok(after.oldestAgeSeconds >= 7, `oldest ${after.oldestAgeSeconds}`);
   },
-  "takeSweepStep() lets one of many take a step, once an interval": async (h) => {
-    const step = `step-${newId()}`;
-    const first = await Promise.all(Array.from({ length: 10 }, () => h.storage.takeSweepStep(step, 60_000)));
-    assert.equal(first.filter(Boolean).length, 1);
+  "takeSweepSteps() lets one of many take each step, once an interval": async (h) => {
+    const steps = [`step-a-${newId()}`, `step-b-${newId()}`];
+    const take = (asked = steps) => h.storage.takeSweepSteps(asked, 60_000);
+    const first = (await Promise.all(Array.from({ length: 10 }, () => take()))).flat();
+    assert.deepEqual(first.sort(), steps, "each step once, whoever takes it");
     await h.advance(30_000);
-    assert.equal(await h.storage.takeSweepStep(step, 60_000), false);
+    assert.deepEqual(await take(), []);
+    const [fresh] = await take([...steps, `step-c-${newId()}`]);
+    assert.match(fresh ?? "", /^step-c-/, "a step that is free is taken beside those that are not");
     await h.advance(30_001);
-    const second = await Promise.all(Array.from({ length: 10 }, () => h.storage.takeSweepStep(step, 60_000)));
-    assert.equal(second.filter(Boolean).length, 1);
+    const second = (await Promise.all(Array.from({ length: 10 }, () => take([...steps].reverse())))).flat();
+    assert.deepEqual(second.sort(), steps);
+    assert.deepEqual(await take([]), []);
   },
   "attempts set high by an operator overflow nothing": async (h) => {
     for (const attempts of [31, 32, 63, 64, 98]) {

@@ -201,11 +201,11 @@ const CASES: Cases<WorkHarness> = {
   },
   "a database clock that was set back stops no sweep step for longer than two intervals": async (h) => {
     const step = `step-${newId()}`;
-    assert.equal(await h.storage.takeSweepStep(step, 60_000), true);
+    assert.deepEqual(await h.storage.takeSweepSteps([step], 60_000), [step]);
     await h.advance(-3_600_000);
     try {
-      assert.equal(await h.storage.takeSweepStep(step, 60_000), true, "an hour back");
-      assert.equal(await h.storage.takeSweepStep(step, 60_000), false, "once");
+      assert.deepEqual(await h.storage.takeSweepSteps([step], 60_000), [step], "an hour back");
+      assert.deepEqual(await h.storage.takeSweepSteps([step], 60_000), [], "once");
     } finally {
       await h.advance(3_600_000);
     }

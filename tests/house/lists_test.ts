@@ -24,7 +24,7 @@ const TENANTLESS: Readonly<Record<string, readonly string[]>> = {
     "purgeItems",
     "purgeKeys",
     "readGauges",
-    "takeSweepStep",
+    "takeSweepSteps",
   ],
 };
 
@@ -58,7 +58,7 @@ const REQUEST_STAGE: Readonly<Record<string, readonly string[]>> = {
     "purgeKeys",
     "readGauges",
     "maintenanceContexts",
-    "takeSweepStep",
+    "takeSweepSteps",
   ],
 };
 

@@ -186,8 +186,9 @@ export class PostgresWorkStorage implements WorkStorage {
     };
   }
 
-  async takeSweepStep(step: string, intervalMs: number): Promise<boolean> {
-    return (await this.#db.system(this.#sql.takeSweepStep, [step, intervalMs])).length === 1;
+  async takeSweepSteps(steps: readonly string[], intervalMs: number): Promise<string[]> {
+    const rows = await this.#db.system(this.#sql.takeSweepSteps, [JSON.stringify(steps), intervalMs]);
+    return rows.map((row) => String(row.step));
   }
 
   #settleEncoded(batch: readonly Encoded[]): Promise<WriteOutcome[]> {

@@ -58,7 +58,7 @@ export interface WorkSql {
   readonly purgeItems: string;
   readonly purgeKeys: string;
   readonly readGauges: string;
-  readonly takeSweepStep: string;
+  readonly takeSweepSteps: string;
 }
 
 /** Builds the statements. */
@@ -104,13 +104,7 @@ export function workSql(now: string): WorkSql {
     purgeItems: purgeItems(now),
     purgeKeys: purgeKeys(now),
     readGauges: readGauges(now),
-    // Compare-and-set: one caller an interval moves the time on. A time further ahead than an interval was written by a
-    // clock that was set back since.
-    takeSweepStep: `insert into queue.sweep_steps as s (step, last_run_at) values ($1, ${now})
-      on conflict (step) do update set last_run_at = excluded.last_run_at
-        where s.last_run_at <= ${now} - $2::float8 * interval '1 millisecond'
-          or s.last_run_at > ${now} + $2::float8 * interval '1 millisecond'
-      returning step`,
+    takeSweepSteps: takeSweepSteps(now),
   };
 }
 
@@ -374,4 +368,21 @@ function readGauges(now: string): string {
         select 1 from queue.work_items where status = 'failed' order by updated_at limit ${GAUGE_LIMIT}) f)::int as failed,
       coalesce(greatest(extract(epoch from ${now} - (select min(available_at) from heads)), 0), 0)::float8
         as oldest_age_seconds`;
+}
+
+/**
+ * Compare-and-set: one caller an interval moves a step's time on; a time from before the server's clock was set back does
+ * not count. What is not to be taken is left out before the insert, so that a fleet that looks writes nothing; in name
+ * order, so that two takers never wait for each other in a circle.
+ */
+function takeSweepSteps(now: string): string {
+  const free = (alias: string) =>
+    `(${alias}.last_run_at <= ${now} - $2::float8 * interval '1 millisecond'
+      or ${alias}.last_run_at > ${now} + $2::float8 * interval '1 millisecond')`;
+  return `insert into queue.sweep_steps as s (step, last_run_at)
+    select asked.step, ${now} from jsonb_array_elements_text($1::text::jsonb) as asked(step)
+    where not exists (select 1 from queue.sweep_steps t where t.step = asked.step and not ${free("t")})
+    order by asked.step
+    on conflict (step) do update set last_run_at = excluded.last_run_at where ${free("s")}
+    returning step`;
 }

@@ -217,9 +217,11 @@ export class SqliteWorkStorage implements WorkStorage {
     });
   }
 
-  takeSweepStep(step: string, intervalMs: number): Promise<boolean> {
+  takeSweepSteps(steps: readonly string[], intervalMs: number): Promise<string[]> {
     return this.#db.write((s) =>
-      s.run(sql.TAKE_SWEEP_STEP, step, s.nowMs, s.nowMs - intervalMs, s.nowMs + intervalMs) === 1
+      steps.filter((step) =>
+        s.run(sql.TAKE_SWEEP_STEP, step, s.nowMs, s.nowMs - intervalMs, s.nowMs + intervalMs) === 1
+      )
     );
   }
 }
