@@ -93,6 +93,7 @@ export class Trial {
       itemRetentionMs: 3_600_000,
       keyRetentionMs: 7_200_000,
       outboxRetentionMs: 3_600_000,
+      markerRetentionMs: 86_400_000,
     });
   }
 
