@@ -51,7 +51,7 @@ export function builtInSteps(managers: Managers, kinds: readonly string[] = []):
     },
     {
       name: "relay-outbox",
-      turn: `relay-outbox ${[...kinds].sort().join(",")}`.slice(0, 500),
+      turn: relayTurn(kinds),
       async run(rctx) {
         const { relayed } = await outbox.relayPending(rctx, RELAY_BATCH);
         return { count: relayed, more: relayed >= RELAY_BATCH };
@@ -62,6 +62,11 @@ export function builtInSteps(managers: Managers, kinds: readonly string[] = []):
     { name: "purge-keys", run: (rctx) => batch(work.purgeKeys(rctx), PURGE_BATCH) },
     { name: "purge-markers", run: (rctx) => batch(idempotency.purgeMarkers(rctx), PURGE_BATCH) },
   ];
+}
+
+/** What builds that know the same kinds share their relay's turn by. */
+export function relayTurn(kinds: readonly string[]): string {
+  return `relay-outbox ${[...kinds].sort().join(",")}`.slice(0, 500);
 }
 
 async function batch(counted: Promise<number>, size: number): Promise<{ count: number; more: boolean }> {

@@ -166,3 +166,32 @@ Deno.test("a turn that the time budget left unused is used by the next pass", ()
     await rig.clock.tick(9_500);
     assert.equal(ran[2], "c", "first in the next pass");
   }));
+
+Deno.test("rows that somebody else wrote are relayed at once when a hint says so, by one worker of the fleet", () =>
+  WorkerRig.with(async (rig) => {
+    const ctx = await rig.org();
+    let relays = 0;
+    const relayPending: typeof rig.managers.outbox.relayPending = (rctx, limit) => {
+      relays++;
+      return rig.managers.outbox.relayPending(rctx, limit);
+    };
+    const outbox = { ...overlayOutbox(rig), relayPending };
+    for (let i = 0; i < 5; i++) rig.start(() => {}, { managers: { ...rig.managers, outbox } });
+    await rig.clock.tick(3_000);
+    relays = 0;
+    const row = newOutboxRow(ctx, "work.task", { from: "sql" });
+    await rig.db.write((s) => insertOutboxRows(s, [row]));
+    await rig.topics.publish("OUTBOX_PENDING", {});
+    await rig.clock.tick(500);
+    assert.equal((await rig.read(ctx, row.id)).status, "done");
+    assert.ok(relays >= 1 && relays <= 2, `${relays} relays of five workers`);
+  }));
+
+function overlayOutbox({ managers: { outbox } }: WorkerRig): WorkerRig["managers"]["outbox"] {
+  return {
+    relay: (rows) => outbox.relay(rows),
+    relayPending: (rctx, limit) => outbox.relayPending(rctx, limit),
+    purgeDone: (rctx) => outbox.purgeDone(rctx),
+    readLag: (rctx) => outbox.readLag(rctx),
+  };
+}

@@ -10,6 +10,7 @@ import { Health } from "./health.ts";
 import { goOffline, publishLiveness } from "./heartbeat.ts";
 import { LeaseKeeper } from "./lease_keeper.ts";
 import { ABORT_GRACE_MS, Loop } from "./loop.ts";
+import { relayOnHints } from "./relay_hint.ts";
 import { Sweeper } from "./sweep.ts";
 import type { DrainReport, Probe, WorkerRuntime, WorkerRuntimeOptions } from "./types.ts";
 
@@ -36,6 +37,7 @@ export function createWorkerRuntime(options: WorkerRuntimeOptions): WorkerRuntim
 
 class WorkerRuntimeImpl implements WorkerRuntime {
   readonly #o: WorkerRuntimeOptions;
+  readonly #rctx: RequestContext;
   readonly #health: Health;
   readonly #keeper: LeaseKeeper;
   readonly #loop: Loop;
@@ -51,7 +53,7 @@ class WorkerRuntimeImpl implements WorkerRuntime {
   constructor(options: WorkerRuntimeOptions) {
     this.#o = options;
     const { clock, logger, metrics, heartbeatMs, leaseMs, managers } = options;
-    const rctx: RequestContext = managers.tenancy.requestContext(options.app);
+    const rctx = this.#rctx = managers.tenancy.requestContext(options.app);
     this.#health = new Health({ clock, logger, metrics, heartbeatMs });
     const onRenewal = (error: unknown | null) =>
       error === null ? this.#health.answered("renewal") : this.#health.failed("renewal", error);
@@ -73,6 +75,7 @@ class WorkerRuntimeImpl implements WorkerRuntime {
     this.#turning = this.#loop.turn();
     this.#background = Promise.all([
       this.#sweeper.run(stop),
+      relayOnHints(this.#o, this.#rctx, stop),
       publishLiveness(this.#o, stop),
       this.#health.watch(stop, this.#loop),
       this.#loop.watchDeadlines(stop),

@@ -1,5 +1,5 @@
 /**
- * The bench: `deno task bench [--rounds N] [--scale F] [--only memory,sqlite,postgres,start]`.
+ * The bench: `deno task bench [--rounds N] [--scale F] [--only memory,sqlite,postgres,fleet,start]`.
  *
  * Every figure is the median of the rounds with its full range; what was done is counted in the database, and a mismatch
  * ends the bench instead of printing a rate.
@@ -7,6 +7,7 @@
  * @module
  */
 import { parseArgs } from "node:util";
+import { measureFleet } from "./fleet.ts";
 import { makeRig } from "./rig.ts";
 import { measureStart } from "./start.ts";
 import { medianAndRange, quantile, table } from "./statistics.ts";
@@ -86,7 +87,7 @@ async function main(): Promise<void> {
     options: {
       rounds: { type: "string", default: "3" },
       scale: { type: "string", default: "1" },
-      only: { type: "string", default: "memory,sqlite,postgres,start" },
+      only: { type: "string", default: "memory,sqlite,postgres,fleet,start" },
     },
   });
   const rounds = Number(values.rounds);
@@ -103,9 +104,13 @@ async function main(): Promise<void> {
   try {
     console.log(await describeMachine());
     if (engines.includes("postgres")) console.log(`Postgres: ${await stores.describeServer()}`);
-    console.log(`\n${await drainTable(stores, engines, rounds, scale)}`);
+    if (engines.length > 0) console.log(`\n${await drainTable(stores, engines, rounds, scale)}`);
     const slow = engines.filter((engine) => engine !== "sqlite");
     if (slow.length > 0) console.log(`\n${await latencyTable(stores, slow, rounds, scale)}`);
+    if (only.includes("fleet")) {
+      const watchMs = Math.max(Math.round(30_000 * scale), 5_000);
+      console.log(`\n${await measureFleet(stores, { workers: 20, orgs: 10_000, watchMs })}`);
+    }
     if (only.includes("start")) console.log(`\n${await measureStart(rounds)}`);
   } finally {
     await stores.close();

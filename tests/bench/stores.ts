@@ -23,6 +23,8 @@ export interface BenchStore {
   readonly topics: Topics;
   /** Items in a status, counted in the database. */
   count(status: string): Promise<number>;
+  /** Runs SQL past every rule. */
+  sql(text: string): Promise<Record<string, unknown>[]>;
   /** Statistics as a store that has run for a while has them. */
   settle(): Promise<void>;
   close(): Promise<void>;
@@ -92,6 +94,7 @@ export class BenchStores {
         ]);
         return Number(row?.n);
       },
+      sql: (text) => database.adminSql(text),
       async settle() {
         await database.adminSql("vacuum analyze queue.work_items");
         await database.adminSql("vacuum analyze queue.work_keys");
@@ -114,6 +117,7 @@ async function openSqlite(engine: "memory" | "sqlite"): Promise<BenchStore> {
     topics,
     count: (status) =>
       db.read((s) => Number(s.get("select count(*) as n from queue_work_items where status = ?", status)?.n)),
+    sql: (text) => db.write((s) => s.all(text)),
     settle: () => Promise.resolve(),
     async close() {
       await topics.close();

@@ -8,7 +8,7 @@ import type { MigrationChain } from "../../src/db/chain.ts";
 import { SqliteDatabase } from "../../src/db/sqlite.ts";
 import { CHAINS } from "../../src/migrations.ts";
 import type { Store } from "../../src/storages.ts";
-import { createTestDatabase } from "./postgres.ts";
+import { createTestDatabase, type TestDatabase } from "./postgres.ts";
 
 /** The engines, as test names show them. */
 export const ENGINES = ["sqlite :memory:", "sqlite file", "postgres"] as const;
@@ -21,6 +21,8 @@ export interface TestStore {
   readonly store: Store;
   /** Moves database time forward. */
   advance(ms: number): Promise<void>;
+  /** On Postgres, the database itself. */
+  readonly database?: TestDatabase;
   /** Runs SQL past every rule. Name tables by `table("queue.work_items")`. */
   sql(text: string): Promise<Record<string, unknown>[]>;
   /** A table's name in this engine. */
@@ -55,6 +57,7 @@ export async function openTestStore(
 async function openPostgres(chains: readonly MigrationChain[]): Promise<TestStore> {
   const database = await createTestDatabase(chains);
   return {
+    database,
     store: { engine: "postgres", databases: database.databases, nowSql: database.clock.nowSql },
     advance: (ms) => database.clock.advance(ms),
     sql: (text) => database.adminSql(text),
