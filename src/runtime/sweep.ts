@@ -30,10 +30,13 @@ export function builtInSteps(managers: Managers, kinds: readonly string[] = []):
       async run(rctx) {
         const { live } = await work.staleOrgs(rctx, ORGS_A_PASS);
         let count = 0;
+        const failures: unknown[] = [];
         for (const ctx of live) {
-          const { requeued, deadLettered } = await work.requeueStale(ctx, STALE_BATCH);
-          count += requeued + deadLettered;
+          // One org's trouble must not keep the others' items from coming back.
+          const counts = await work.requeueStale(ctx, STALE_BATCH).catch((error) => void failures.push(error));
+          count += (counts?.requeued ?? 0) + (counts?.deadLettered ?? 0);
         }
+        if (failures.length > 0) throw failures[0];
         return { count, more: live.length === ORGS_A_PASS || count >= STALE_BATCH };
       },
     },

@@ -64,6 +64,26 @@ Deno.test("finished items are purged after their retention, keys after theirs", 
     assert.equal(fresh.outcome, "INSERTED");
   }));
 
+Deno.test("an org whose items cannot be taken back keeps no other org's from coming back", () =>
+  WorkerRig.with(async (rig) => {
+    const orgs = [await rig.org(), await rig.org(), await rig.org()];
+    const ids = await Promise.all(orgs.map((ctx) => rig.enqueue(ctx)));
+    const options = { lane: "default", kinds: ["TASK"], worker: "dead", leaseMs: 1_000, limit: 10 };
+    assert.equal((await rig.managers.work.claim(rig.rctx, options)).length, 3);
+    await rig.clock.tick(2_000);
+    const sick = orgs[0]?.orgId;
+    const requeueStale: typeof rig.managers.work.requeueStale = (ctx, limit) =>
+      ctx.orgId === sick ? Promise.reject(new Error("sick")) : rig.managers.work.requeueStale(ctx, limit);
+    rig.start(() => {}, { work: { requeueStale } });
+    await rig.clock.tick(60_000);
+    const statuses = await Promise.all(ids.map(async (id, i) => {
+      const ctx = orgs[i];
+      return ctx === undefined ? "" : (await rig.read(ctx, id)).status;
+    }));
+    assert.deepEqual(statuses, ["claimed", "done", "done"]);
+    assert.ok((rig.counts.get("laneway_sweep_steps_total requeue-stale failed") ?? 0) > 0);
+  }));
+
 Deno.test("a step that throws is logged and counted, and stops no other", () =>
   WorkerRig.with(async (rig) => {
     let later = 0;

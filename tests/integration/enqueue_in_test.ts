@@ -93,6 +93,24 @@ Deno.test("an enqueue in a caller's transaction lands with it or not at all", ()
     await caller.close();
   }));
 
+Deno.test("an enqueue in a caller's transaction leaves it bound to the org it was bound to", () =>
+  withDatabase(async ({ database, ctx, work, item }) => {
+    const caller = new Caller(database);
+    const bound = async () => {
+      const [row] = await caller.query("select current_setting('laneway.org_id', true) as org") as { org: string }[];
+      return row?.org ?? "";
+    };
+    await caller.query("begin");
+    await work.enqueueIn(caller, ctx, item("unbound"));
+    assert.equal(await bound(), "");
+    const other = newId();
+    await caller.query("select set_config('laneway.org_id', $1, true)", [other]);
+    await work.enqueueIn(caller, ctx, item("bound"));
+    assert.equal(await bound(), other);
+    await caller.query("commit");
+    await caller.close();
+  }));
+
 Deno.test("a payload that is refused leaves the caller's transaction usable", () =>
   withDatabase(async ({ database, ctx, work, item }) => {
     const caller = new Caller(database);

@@ -58,7 +58,7 @@ export class PostgresWorkStorage implements WorkStorage {
 
   async createItemIn(tx: CallerTransaction, orgId: string, insert: ItemInsert): Promise<InsertOutcome> {
     try {
-      await tx.query("select set_config('laneway.org_id', $1, true)", [orgId]);
+      const [before] = rowsOf(await tx.query(ENTER_ORG, [orgId]));
       const rows = rowsOf(await tx.query(this.#sql.createItems, [orgId, encodeInserts([insert])]));
       const outcome = rows[0]?.outcome as InsertOutcome;
       if (outcome === "INSERTED") {
@@ -66,6 +66,8 @@ export class PostgresWorkStorage implements WorkStorage {
         const hint = encodeHint("WORK_AVAILABLE", { lane: insert.item.lane });
         await tx.query("select pg_notify($1, $2)", [HINT_CHANNEL, hint]);
       }
+      // The rest of the caller's transaction is bound to the org it was bound to before, or to none.
+      await tx.query("select set_config('laneway.org_id', $1, true)", [before?.before ?? ""]);
       return outcome;
     } catch (error) {
       throw translateCallerError(error, insert.item.idempotencyKey);
@@ -244,6 +246,9 @@ async function againAfterDeadlock(run: () => Promise<Row[]>): Promise<Row[]> {
     }
   }
 }
+
+// Both in one round trip: the list of a select is evaluated from left to right.
+const ENTER_ORG = "select current_setting('laneway.org_id', true) as before, set_config('laneway.org_id', $1, true)";
 
 /** Under repeatable read and serializable a race for a key ends in 40001: the caller's transaction can be run again. */
 function translateCallerError(error: unknown, key: string): unknown {
