@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { z } from "zod";
 import { PostgresClient } from "../../src/db/client.ts";
-import { EMPTY_UUID } from "../../src/core/ids.ts";
+import { EMPTY_UUID, newId } from "../../src/core/ids.ts";
 import { defineKind } from "../../src/work/kinds.ts";
 import { ROOT } from "../house/source_files.ts";
 import { openManagers } from "../support/managers_rig.ts";
@@ -39,6 +39,32 @@ Deno.test("the README's SQL enqueues in a transaction of its writer's own: with 
     );
   } finally {
     await writer.close(1_000);
+    await rig.close();
+  }
+});
+
+Deno.test("a row of a slow transaction, which becomes visible after later ones were relayed, is still relayed", async () => {
+  const rig = await openManagers("postgres", { kinds: [KIND] });
+  const slow = await PostgresClient.open(rig.test.database?.url("runtime") ?? "");
+  try {
+    const { outbox, work } = rig.managers;
+    const ctx = await rig.member();
+    const insert = (id: string) => `
+      select set_config('laneway.org_id', '${ctx.orgId}', true);
+      insert into core.outbox (org_id, id, kind, payload, actor_id, created_at) values ('${ctx.orgId}', '${id}',
+        'work.notify_shipment', '{"shipmentId": "${ITEM}"}', '${EMPTY_UUID}', now());`;
+    const [early, late] = [newId(), newId()];
+    await slow.script(`begin; ${insert(early)}`);
+    const quick = await PostgresClient.open(rig.test.database?.url("runtime") ?? "");
+    await quick.script(`begin; ${insert(late)} commit;`);
+    await quick.close(1_000);
+    assert.equal((await outbox.relayPending(rig.rctx, 10)).relayed, 1);
+    assert.equal((await work.read(ctx, late)).status, "queued");
+    await slow.script("commit;");
+    assert.equal((await outbox.relayPending(rig.rctx, 10)).relayed, 1);
+    assert.equal((await work.read(ctx, early)).status, "queued");
+  } finally {
+    await slow.close(1_000);
     await rig.close();
   }
 });
