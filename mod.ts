@@ -98,10 +98,15 @@ export {
 export type {
   ClaimSubject,
   Membership,
+  NewSession,
   Org,
+  SecretHolder,
+  Session,
+  SessionInsert,
   SubjectState,
   TenancyManager,
   TenancyStorage,
+  TicketInsert,
   User,
 } from "./src/tenancy/types.ts";
 

@@ -9,7 +9,16 @@ const TENANTLESS: Readonly<Record<string, readonly string[]>> = {
   audit: ["createEntries"],
   idempotency: ["purgeMarkers"],
   outbox: ["readPending", "markDone", "purgeDone", "readLag"],
-  tenancy: ["createOrg", "endOrg", "createUser", "readUser", "readSubjects", "liveOrgIds"],
+  tenancy: [
+    "createOrg",
+    "endOrg",
+    "createUser",
+    "readUser",
+    "readSubjects",
+    "liveOrgIds",
+    "purgeSessions",
+    "purgeSocketTickets",
+  ],
   work: [
     "claim",
     "settle",
@@ -47,6 +56,10 @@ const REQUEST_STAGE: Readonly<Record<string, readonly string[]>> = {
     "serviceContexts",
     "serviceContextsOf",
     "claimContexts",
+    "authenticate",
+    "redeemSocketTicket",
+    "purgeSessions",
+    "purgeSocketTickets",
   ],
   work: [
     "claim",
