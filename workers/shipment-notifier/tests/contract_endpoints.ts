@@ -140,6 +140,18 @@ export const ENDPOINT_CASES: Cases<ShipmentHarness> = {
     assert.equal(isDue(await storage.readDueParked(orgId, 10), waits), true);
   },
 
+  "markNotified() of a shipment that waits for that very endpoint leaves it parked no longer": async (h) => {
+    const orgId = newId();
+    const one = await parked(h, orgId, { host: HOST });
+    const other = await parked(h, orgId, { resumeAt: new Date("2100-01-01T00:00:00Z"), host: HOST });
+    await takeDown(h, orgId);
+    const marked = await h.storage.markNotified(orgId, { ...markOf(one), host: HOST }, []);
+    assert.deepEqual([marked?.status, marked?.version, marked?.parking], ["notified", 3, null]);
+    assert.deepEqual(await h.storage.readShipment(orgId, one.id), marked);
+    await h.advance(1_000);
+    assert.deepEqual((await h.storage.readDueParked(orgId, 10)).map(({ shipment }) => shipment.id), [other.id]);
+  },
+
   "answered() by many at once while shipments park and resume settles": async (h) => {
     const { storage, endpoints } = h;
     const orgId = newId();

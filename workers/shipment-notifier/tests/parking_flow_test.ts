@@ -147,7 +147,7 @@ async function checkNotifiedOnce(
   ctx: OpContext,
   { made, delivered }: { made: readonly Shipment[]; delivered: readonly Received[] },
 ): Promise<void> {
-  const startsMs = new Set<number>();
+  const starts = new Set<number>();
   for (const { id, notificationId } of made) {
     const told = delivered.filter(({ shipmentId }) => shipmentId === id).map(({ webhookId }) => webhookId);
     assert.deepEqual(told, [notificationId], "once, under the id it always had");
@@ -159,10 +159,11 @@ async function checkNotifiedOnce(
     });
     assert.equal(item.createdBy, ctx.userId, "for whoever created the shipment");
     assert.equal((await managers.work.read(ctx, notificationId)).status, "done", "items are never parked");
-    startsMs.add(Number(item.payload.startMs ?? 0));
+    // When it was resumed and, of several resumed together, how much later its turn was.
+    starts.add(item.createdAt.getTime() + Number(item.payload.startMs ?? 0));
   }
   const events = await managers.audit.readEvents(ctx, { afterSeq: 0, limit: 1_000 });
   const marks = events.filter(({ kind }) => kind === "shipments.shipment.notified");
   assert.equal(marks.length, made.length);
-  assert.ok(startsMs.size > 1, "they did not all begin at once");
+  assert.ok(starts.size > made.length / 2, `they began at ${starts.size} times, not all at once`);
 }
