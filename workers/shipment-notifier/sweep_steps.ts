@@ -10,7 +10,7 @@ const ORGS_A_PAGE = 100;
 
 /** Resumes parked shipments before the outbox is relayed, and removes deleted ones whose retention has passed. */
 export function shipmentSweepSteps(
-  shipments: ShipmentManager,
+  shipments: Pick<ShipmentManager, "orgsWithParked" | "resumeParked" | "orgsWithDeleted" | "purgeDeletedShipments">,
   tenancy: Pick<TenancyManager, "serviceContextsOf">,
 ): SweepStep[] {
   return [
@@ -52,7 +52,11 @@ function perOrg(tenancy: Pick<TenancyManager, "serviceContextsOf">, step: PerOrg
       afterOrgId = ids.length < ORGS_A_PAGE ? null : ids.at(-1) ?? null;
       let count = 0;
       // One batch an org and pass: what is resumed is spread over the time until the next.
-      for (const ctx of await tenancy.serviceContextsOf(rctx, ids)) count += await step.run(ctx);
+      const failures: unknown[] = [];
+      for (const ctx of await tenancy.serviceContextsOf(rctx, ids)) {
+        count += await step.run(ctx).catch((error) => void failures.push(error)) ?? 0;
+      }
+      if (failures.length > 0) throw failures[0];
       return { count, more: afterOrgId !== null };
     },
   };

@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { FakeClock, type OpContext } from "../../../mod.ts";
 import { forTests, type TestContainer } from "../container.ts";
+import { shipmentSweepSteps } from "../sweep_steps.ts";
 import { claim, member, newShipment, request } from "./world.ts";
 
 const URL = "https://hooks.example/x";
@@ -56,6 +57,26 @@ Deno.test("resume-parked resumes what is due in every org and passes over those 
     assert.equal((await container.shipments.read(ctx, id)).parking, null);
     assert.equal(await pass(container, "resume-parked"), 0);
     assert.equal(await container.shipments.countParked(request(container)), 101);
+  });
+});
+
+Deno.test("resume-parked tells of an org that fails, once the others have had their turn", async () => {
+  await withContainer(async (container) => {
+    const { shipments, managers } = container;
+    const orgs = [await member(container), await member(container), await member(container)];
+    const ids: string[] = [];
+    for (const ctx of orgs) ids.push(await parkOne(container, ctx));
+    const [broken] = shipmentSweepSteps({
+      orgsWithParked: (rctx, page) => shipments.orgsWithParked(rctx, page),
+      resumeParked: (ctx) =>
+        ctx.orgId === orgs[0]?.orgId ? Promise.reject(new Error("its trouble")) : shipments.resumeParked(ctx),
+      orgsWithDeleted: () => Promise.resolve([]),
+      purgeDeletedShipments: () => Promise.resolve(0),
+    }, managers.tenancy);
+    await assert.rejects(async () => await broken?.run(request(container)), /its trouble/);
+    const parked: boolean[] = [];
+    for (const [i, ctx] of orgs.entries()) parked.push((await shipments.read(ctx, ids[i] ?? "")).parking !== null);
+    assert.deepEqual(parked, [true, false, false]);
   });
 });
 
