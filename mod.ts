@@ -44,6 +44,16 @@ export { type Clock, systemClock } from "./src/core/clock.ts";
 export { FakeClock } from "./src/core/fake_clock.ts";
 export { formatDuration, parseDuration } from "./src/core/duration.ts";
 export { encodeJson, type Json } from "./src/core/json.ts";
+export {
+  checkPark,
+  DEFAULT_STAGGER,
+  MAX_PARK_CURSOR_BYTES,
+  MAX_PARK_REASON,
+  type Parking,
+  type ParkRequest,
+  staggeredResume,
+  type StaggerPolicy,
+} from "./src/core/park.ts";
 export { type LogFields, type Logger, silentLogger } from "./src/core/log.ts";
 export { type MetricLabels, type MetricName, METRICS, type Metrics, noMetrics } from "./src/core/metrics.ts";
 
@@ -98,10 +108,15 @@ export {
 export type {
   ClaimSubject,
   Membership,
+  NewSession,
   Org,
+  SecretHolder,
+  Session,
+  SessionInsert,
   SubjectState,
   TenancyManager,
   TenancyStorage,
+  TicketInsert,
   User,
 } from "./src/tenancy/types.ts";
 

@@ -56,6 +56,10 @@ export interface ManagerOptions {
   readonly outboxRetentionMs: number;
   /** How long idempotency markers are kept after their last move, milliseconds. */
   readonly markerRetentionMs: number;
+  /** A session not used for this long is over, milliseconds. Default 7 days. */
+  readonly sessionIdleMs?: number;
+  /** A session is over this long after it began, milliseconds. Default 30 days. */
+  readonly sessionLifetimeMs?: number;
   /** Default 256 KiB. */
   readonly payloadLimitBytes?: number;
 }
@@ -63,7 +67,11 @@ export interface ManagerOptions {
 /** Builds the managers. The relay is given work late, because work needs tenancy, and producers need the relay. */
 export function createManagers(options: ManagerOptions): Managers {
   const { storages, topics, clock, logger, metrics } = options;
-  const tenancy = createTenancyManager(storages.tenancy, { clock });
+  const tenancy = createTenancyManager(storages.tenancy, {
+    clock,
+    ...(options.sessionIdleMs === undefined ? {} : { sessionIdleMs: options.sessionIdleMs }),
+    ...(options.sessionLifetimeMs === undefined ? {} : { sessionLifetimeMs: options.sessionLifetimeMs }),
+  });
   const audit = createAuditManager(storages.audit);
   const idempotency = createIdempotencyManager(storages.idempotency, { markerRetentionMs: options.markerRetentionMs });
   const outbox = createOutboxRelay({

@@ -8,6 +8,8 @@ import activityUp1 from "../migrations/activity/0001_activity.up.sql" with { typ
 import coreDown1 from "../migrations/core/0001_tenancy_outbox.down.sql" with { type: "text" };
 import coreDown2 from "../migrations/core/0002_idempotency.down.sql" with { type: "text" };
 import coreUp2 from "../migrations/core/0002_idempotency.up.sql" with { type: "text" };
+import coreDown3 from "../migrations/core/0003_sessions.down.sql" with { type: "text" };
+import coreUp3 from "../migrations/core/0003_sessions.up.sql" with { type: "text" };
 import coreUp1 from "../migrations/core/0001_tenancy_outbox.up.sql" with { type: "text" };
 import queueDown1 from "../migrations/queue/0001_work_items.down.sql" with { type: "text" };
 import queueUp1 from "../migrations/queue/0001_work_items.up.sql" with { type: "text" };
@@ -16,6 +18,8 @@ import sqliteActivityUp1 from "../migrations/sqlite/activity/0001_activity.up.sq
 import sqliteCoreDown1 from "../migrations/sqlite/core/0001_tenancy_outbox.down.sql" with { type: "text" };
 import sqliteCoreDown2 from "../migrations/sqlite/core/0002_idempotency.down.sql" with { type: "text" };
 import sqliteCoreUp2 from "../migrations/sqlite/core/0002_idempotency.up.sql" with { type: "text" };
+import sqliteCoreDown3 from "../migrations/sqlite/core/0003_sessions.down.sql" with { type: "text" };
+import sqliteCoreUp3 from "../migrations/sqlite/core/0003_sessions.up.sql" with { type: "text" };
 import sqliteCoreUp1 from "../migrations/sqlite/core/0001_tenancy_outbox.up.sql" with { type: "text" };
 import sqliteQueueDown1 from "../migrations/sqlite/queue/0001_work_items.down.sql" with { type: "text" };
 import sqliteQueueUp1 from "../migrations/sqlite/queue/0001_work_items.up.sql" with { type: "text" };
@@ -27,10 +31,12 @@ const CORE: MigrationChain = {
   postgres: [
     { version: 1, name: "tenancy_outbox", up: coreUp1, down: coreDown1 },
     { version: 2, name: "idempotency", up: coreUp2, down: coreDown2 },
+    { version: 3, name: "sessions", up: coreUp3, down: coreDown3 },
   ],
   sqlite: [
     { version: 1, name: "tenancy_outbox", up: sqliteCoreUp1, down: sqliteCoreDown1 },
     { version: 2, name: "idempotency", up: sqliteCoreUp2, down: sqliteCoreDown2 },
+    { version: 3, name: "sessions", up: sqliteCoreUp3, down: sqliteCoreDown3 },
   ],
 };
 

@@ -28,6 +28,16 @@ export const TABLE_SCOPES: Readonly<Record<string, TableScope>> = {
   "core.memberships": { area: "core", scope: "org" },
   "core.outbox": { area: "core", scope: "org", tenantlessIndexes: ["outbox_pending", "outbox_done"] },
   "core.idempotency_markers": { area: "core", scope: "org", tenantlessIndexes: ["idempotency_markers_age"] },
+  "core.sessions": {
+    area: "core",
+    scope: "org",
+    tenantlessIndexes: ["sessions_ended", "sessions_expiry", "sessions_idle"],
+  },
+  "core.socket_tickets": {
+    area: "core",
+    scope: "org",
+    tenantlessIndexes: ["socket_tickets_redeemed", "socket_tickets_expiry"],
+  },
   "core.cache_entries": { area: "core", scope: "system" },
   "queue.work_items": {
     area: "queue",

@@ -42,7 +42,7 @@ export interface Parts {
 export interface WorkerParts {
   /** One for each kind; `--kind` picks among them. */
   readonly handlers: readonly WorkHandler[];
-  /** Steps of its own, run by the sweep after the built-in ones and before the gauges. */
+  /** Steps of its own, each run before the built-in step it names or behind all of them. */
   readonly sweepSteps?: readonly SweepStep[];
   /** Counts parked records, for the gauge. */
   readonly countParked?: (rctx: RequestContext) => Promise<number>;

@@ -66,6 +66,8 @@ export async function openParts(
     keyRetentionMs: settings.keyRetentionMs,
     outboxRetentionMs: settings.outboxRetentionMs,
     markerRetentionMs: settings.markerRetentionMs,
+    sessionIdleMs: settings.sessionIdleMs,
+    sessionLifetimeMs: settings.sessionLifetimeMs,
     payloadLimitBytes: settings.payloadLimitBytes,
   });
   const env = Object.fromEntries(

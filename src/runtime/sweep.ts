@@ -6,6 +6,7 @@
  */
 import type { RequestContext } from "../core/context.ts";
 import { describeError } from "../core/describe_error.ts";
+import { SettingsError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { limitRepeats } from "../core/log_limit.ts";
 import type { Managers } from "../managers.ts";
@@ -23,7 +24,7 @@ const REPEAT_MS = 10_000;
  * @param kinds The kinds this build knows: its relay leaves rows of others, so its turn must not be theirs.
  */
 export function builtInSteps(managers: Managers, kinds: readonly string[] = []): readonly SweepStep[] {
-  const { work, outbox, idempotency } = managers;
+  const { work, outbox, idempotency, tenancy } = managers;
   return [
     {
       name: "requeue-stale",
@@ -64,12 +65,28 @@ export function builtInSteps(managers: Managers, kinds: readonly string[] = []):
     { name: "purge-items", run: (rctx) => batch(work.purgeItems(rctx), PURGE_BATCH) },
     { name: "purge-keys", run: (rctx) => batch(work.purgeKeys(rctx), PURGE_BATCH) },
     { name: "purge-markers", run: (rctx) => batch(idempotency.purgeMarkers(rctx), PURGE_BATCH) },
+    { name: "purge-tickets", run: (rctx) => batch(tenancy.purgeSocketTickets(rctx), PURGE_BATCH) },
+    { name: "purge-sessions", run: (rctx) => batch(tenancy.purgeSessions(rctx), PURGE_BATCH) },
   ];
 }
 
 /** What builds that know the same kinds share their relay's turn by. */
 export function relayTurn(kinds: readonly string[]): string {
   return `relay-outbox ${[...kinds].sort().join(",")}`.slice(0, 500);
+}
+
+/** A container's steps among the built-in ones: each before the step it names, or behind all. */
+function inOrder(builtIn: readonly SweepStep[], own: readonly SweepStep[]): SweepStep[] {
+  const names = new Set(builtIn.map((step) => step.name));
+  const wrong = own.find(({ before }) => before !== undefined && !names.has(before));
+  if (wrong !== undefined) {
+    throw new SettingsError(
+      `Cannot put sweep step ${wrong.name} before ${wrong.before}: there is no such built-in step; name one of ` +
+        [...names].join(", "),
+    );
+  }
+  const placed = builtIn.flatMap((step) => [...own.filter(({ before }) => before === step.name), step]);
+  return [...placed, ...own.filter(({ before }) => before === undefined)];
 }
 
 async function batch(counted: Promise<number>, size: number): Promise<{ count: number; more: boolean }> {
@@ -93,10 +110,8 @@ export class Sweeper {
   constructor(options: WorkerRuntimeOptions, rctx: RequestContext, onRows: () => void) {
     this.#o = options;
     this.#rctx = rctx;
-    this.#steps = [
-      ...builtInSteps(options.managers, options.handlers.map((handler) => handler.kind.name)),
-      ...options.sweepSteps ?? [],
-    ];
+    const kinds = options.handlers.map((handler) => handler.kind.name);
+    this.#steps = inOrder(builtInSteps(options.managers, kinds), options.sweepSteps ?? []);
     this.#onRows = onRows;
     this.#limited = limitRepeats(options.logger, {
       clock: options.clock,

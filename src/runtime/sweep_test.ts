@@ -215,3 +215,63 @@ function overlayOutbox({ managers: { outbox } }: WorkerRig): WorkerRig["managers
     readLag: (rctx) => outbox.readLag(rctx),
   };
 }
+
+Deno.test("the built-in steps stand in order, a container's own before the step it names", () =>
+  WorkerRig.with(async (rig) => {
+    const taken: string[] = [];
+    const none = () => Promise.resolve({ count: 0, more: false });
+    const steps: SweepStep[] = [
+      { name: "own-last", run: none },
+      { name: "resume-parked", before: "relay-outbox", run: none },
+      { name: "purge-deleted", before: "purge-markers", run: none },
+    ];
+    rig.start(() => {}, {
+      sweepSteps: steps,
+      work: {
+        takeSweepSteps: (_rctx, steps) => {
+          taken.push(...steps);
+          return Promise.resolve([]);
+        },
+      },
+    });
+    await rig.clock.tick(1_000);
+    assert.deepEqual(taken, [
+      "requeue-stale",
+      "fail-orphans",
+      "audit-dead-letters",
+      "resume-parked",
+      "relay-outbox TASK",
+      "purge-outbox",
+      "purge-items",
+      "purge-keys",
+      "purge-deleted",
+      "purge-markers",
+      "purge-tickets",
+      "purge-sessions",
+      "own-last",
+    ]);
+    assert.throws(() => rig.start(() => {}, { sweepSteps: [{ name: "x", before: "nope", run: none }] }), {
+      code: "SETTINGS",
+    });
+  }));
+
+Deno.test("sessions and tickets that are over are purged by the sweep, live ones are kept", () =>
+  WorkerRig.with(async (rig) => {
+    const { tenancy } = rig.managers;
+    const org = await tenancy.createOrg(rig.rctx, { name: "rig" });
+    const user = await tenancy.createUser(rig.rctx, { name: "Ada" });
+    await tenancy.addMember(rig.rctx, { orgId: org.id, userId: user.id, role: "MEMBER" });
+    const ctx = await tenancy.memberContext(rig.rctx, org.id, user.id);
+    const over = await tenancy.createSession(ctx);
+    await tenancy.endSession(ctx, over.session.id);
+    await tenancy.createSocketTicket(ctx, 1_000);
+    await rig.clock.tick(2_000);
+    const live = await tenancy.createSession(ctx);
+    const ticket = await tenancy.createSocketTicket(ctx);
+    rig.start(() => {});
+    await rig.clock.tick(1_000);
+    assert.equal(rig.counts.get("laneway_sweep_rows_total purge-sessions"), 1);
+    assert.equal(rig.counts.get("laneway_sweep_rows_total purge-tickets"), 1);
+    await tenancy.authenticate(rig.rctx, org.id, live.secret);
+    await tenancy.redeemSocketTicket(rig.rctx, org.id, ticket);
+  }));

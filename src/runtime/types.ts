@@ -18,6 +18,8 @@ export interface SweepStep {
   readonly name: string;
   /** What workers share the step's turn by; default its name. Another where two builds do different work under one name. */
   readonly turn?: string;
+  /** The name of the built-in step it goes before; default behind all of them. */
+  readonly before?: string;
   /** Runs one bounded piece. A full piece (`more`) is run again in the same pass while its time budget lasts. */
   run(rctx: RequestContext): Promise<{ readonly count: number; readonly more: boolean }>;
 }
@@ -60,7 +62,7 @@ export interface WorkerRuntimeOptions {
   readonly sweepMs: number;
   /** How long running items may finish once it is told to stop, milliseconds; 0 aborts them at once. */
   readonly drainGraceMs: number;
-  /** A container's own steps, run after the built-in ones and before the gauges. */
+  /** A container's own steps, each before the built-in step it names or behind all of them; the gauges come last. */
   readonly sweepSteps?: readonly SweepStep[];
   /** Counts parked records, for the gauge. */
   readonly countParked?: (rctx: RequestContext) => Promise<number>;

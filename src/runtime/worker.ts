@@ -21,7 +21,7 @@ const STOP_BOUND_MS = 1_000;
 /**
  * Builds a worker. Nothing runs until `start`.
  *
- * @throws {SettingsError} Two handlers of one kind, or a kind to claim without a handler.
+ * @throws {SettingsError} Two handlers of one kind, a kind to claim without a handler, or a sweep step before none there is.
  */
 export function createWorkerRuntime(options: WorkerRuntimeOptions): WorkerRuntime {
   const known = options.handlers.map((handler) => handler.kind.name);

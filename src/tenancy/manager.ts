@@ -8,27 +8,50 @@ import type { AppContext, OpContext, RequestContext, Role } from "../core/contex
 import { NotFoundError, UnavailableError, ValidationError } from "../core/errors.ts";
 import { EMPTY_UUID, isUuid, newId } from "../core/ids.ts";
 import { mintOp, mintRequest } from "./contexts.ts";
-import { checkId, checkMemberRole, checkName, checkPage } from "./rules.ts";
-import type { ClaimSubject, Membership, Org, SubjectState, TenancyManager, TenancyStorage, User } from "./types.ts";
+import { checkId, checkMemberRole, checkName, checkPage, checkTicketTtl } from "./rules.ts";
+import { digestOfSecret, isSecret, newSecret } from "./secrets.ts";
+import type {
+  ClaimSubject,
+  Membership,
+  NewSession,
+  Org,
+  SecretHolder,
+  SubjectState,
+  TenancyManager,
+  TenancyStorage,
+  User,
+} from "./types.ts";
 
 /** What a tenancy manager may be given. */
 export interface TenancyManagerOptions {
   /** Stamps `createdAt`. Default the system clock. */
   readonly clock?: Clock;
+  /** A session not used for this long is over, milliseconds. Default 7 days. */
+  readonly sessionIdleMs?: number;
+  /** A session is over this long after it began, however much it is used, milliseconds. Default 30 days. */
+  readonly sessionLifetimeMs?: number;
 }
+
+const DAY_MS = 86_400_000;
+const TICKET_TTL_MS = 30_000;
+const PURGE_BATCH = 1_000;
 
 /** Builds the tenancy manager over its storage. */
 export function createTenancyManager(storage: TenancyStorage, options: TenancyManagerOptions = {}): TenancyManager {
-  return new TenancyManagerImpl(storage, options.clock ?? systemClock);
+  return new TenancyManagerImpl(storage, options);
 }
 
 class TenancyManagerImpl implements TenancyManager {
   readonly #storage: TenancyStorage;
   readonly #clock: Clock;
+  readonly #sessionIdleMs: number;
+  readonly #sessionLifetimeMs: number;
 
-  constructor(storage: TenancyStorage, clock: Clock) {
+  constructor(storage: TenancyStorage, options: TenancyManagerOptions) {
     this.#storage = storage;
-    this.#clock = clock;
+    this.#clock = options.clock ?? systemClock;
+    this.#sessionIdleMs = options.sessionIdleMs ?? 7 * DAY_MS;
+    this.#sessionLifetimeMs = options.sessionLifetimeMs ?? 30 * DAY_MS;
   }
 
   requestContext(app: AppContext, options: { requestId?: string; traceparent?: string } = {}): RequestContext {
@@ -140,6 +163,86 @@ class TenancyManagerImpl implements TenancyManager {
     if (subjects.length === 0) return [];
     const states = await this.#storage.readSubjects(subjects.map(({ orgId, userId }) => ({ orgId, userId })));
     return subjects.map((subject, i) => contextOf(rctx, subject, states[i]));
+  }
+
+  async createSession(ctx: OpContext): Promise<NewSession> {
+    const userId = memberOf(ctx, "begin a session");
+    const secret = newSecret();
+    const insert = {
+      id: newId(),
+      userId,
+      digest: await digestOfSecret(secret),
+      lifetimeMs: this.#sessionLifetimeMs,
+    };
+    const session = await againIfLost(() => this.#storage.createSession(ctx.orgId, insert));
+    if (session === null) throw noMember(ctx);
+    return { session, secret };
+  }
+
+  async authenticate(rctx: RequestContext, orgId: string, secret: string): Promise<OpContext> {
+    return await this.#admit(
+      rctx,
+      { orgId, secret },
+      (org, digest) => this.#storage.touchSession(org, digest, this.#sessionIdleMs),
+    );
+  }
+
+  async endSession(ctx: OpContext, sessionId: string): Promise<void> {
+    const id = checkId("sessionId", sessionId);
+    const whose = ctx.role === "MEMBER" ? ctx.userId : null;
+    if (await againIfLost(() => this.#storage.endSession(ctx.orgId, id, whose))) return;
+    throw new NotFoundError(`Cannot end session ${id}: there is none of this id that is yours to end`);
+  }
+
+  async createSocketTicket(ctx: OpContext, ttlMs = TICKET_TTL_MS): Promise<string> {
+    const userId = memberOf(ctx, "issue a socket ticket");
+    const secret = newSecret();
+    const ticket = { userId, digest: await digestOfSecret(secret), ttlMs: checkTicketTtl(ttlMs) };
+    if (!await againIfLost(() => this.#storage.createSocketTicket(ctx.orgId, ticket))) throw noMember(ctx);
+    return secret;
+  }
+
+  async redeemSocketTicket(rctx: RequestContext, orgId: string, secret: string): Promise<OpContext> {
+    return await this.#admit(rctx, { orgId, secret }, (org, digest) => this.#storage.redeemSocketTicket(org, digest));
+  }
+
+  purgeSessions(_rctx: RequestContext): Promise<number> {
+    return this.#storage.purgeSessions(this.#sessionIdleMs, PURGE_BATCH);
+  }
+
+  purgeSocketTickets(_rctx: RequestContext): Promise<number> {
+    return this.#storage.purgeSocketTickets(PURGE_BATCH);
+  }
+
+  /** Whatever refuses, refuses alike: who guesses learns neither which orgs there are nor why. */
+  async #admit(
+    rctx: RequestContext,
+    { orgId, secret }: { orgId: string; secret: string },
+    look: (orgId: string, digest: string) => Promise<SecretHolder | null>,
+  ): Promise<OpContext> {
+    const known = isUuid(orgId) && isSecret(secret);
+    const holder = known ? await look(orgId.toLowerCase(), await digestOfSecret(secret)) : null;
+    if (holder === null) throw new NotFoundError("Cannot sign in: the secret is of nothing that lives in this org");
+    return mintOp(rctx, { orgId: orgId.toLowerCase(), userId: holder.userId, role: holder.role });
+  }
+}
+
+function memberOf(ctx: OpContext, what: string): string {
+  if (ctx.userId !== EMPTY_UUID) return ctx.userId;
+  throw new ValidationError("ctx", `Cannot ${what} for org ${ctx.orgId} itself: it is for members; use memberContext`);
+}
+
+function noMember(ctx: OpContext): NotFoundError {
+  return new NotFoundError(`Cannot let user ${ctx.userId} into org ${ctx.orgId}: the user is no live member`);
+}
+
+/** Repeats a write that may be repeated when its answer was lost. */
+async function againIfLost<T>(write: () => Promise<T>): Promise<T> {
+  try {
+    return await write();
+  } catch (error) {
+    if (!isUnknown(error)) throw error;
+    return await write();
   }
 }
 

@@ -270,16 +270,9 @@ test("claimContexts() tells that the read failed", async (_m, storage) => {
 
 /** The storage with some of its methods replaced. */
 function wrap(storage: TenancyStorage, methods: Partial<TenancyStorage>): TenancyStorage {
-  return {
-    createOrg: (org) => storage.createOrg(org),
-    readOrg: (orgId) => storage.readOrg(orgId),
-    endOrg: (orgId) => storage.endOrg(orgId),
-    createUser: (user) => storage.createUser(user),
-    readUser: (userId) => storage.readUser(userId),
-    writeMembership: (membership) => storage.writeMembership(membership),
-    endMembership: (orgId, userId) => storage.endMembership(orgId, userId),
-    readSubjects: (pairs) => storage.readSubjects(pairs),
-    liveOrgIds: (after, limit) => storage.liveOrgIds(after, limit),
-    ...methods,
-  };
+  return new Proxy(storage, {
+    get(target, name: keyof TenancyStorage) {
+      return methods[name] ?? target[name].bind(target);
+    },
+  });
 }

@@ -56,3 +56,11 @@ export function checkPage(limit: number): number {
   }
   return limit;
 }
+
+/** Checks how long a socket ticket may be redeemed. @throws {ValidationError} No whole number from 1 s to 10 min. */
+export function checkTicketTtl(ttlMs: number): number {
+  if (!Number.isInteger(ttlMs) || ttlMs < 1_000 || ttlMs > 600_000) {
+    throw new ValidationError("ttlMs", `Cannot use ttlMs ${ttlMs}: it must be a whole number from 1000 to 600000`);
+  }
+  return ttlMs;
+}

@@ -42,6 +42,43 @@ export interface Membership {
   readonly endedAt: Date | null;
 }
 
+/**
+ * A person's session in an org. It is over when it was ended, when it was not used for the idle time, at its absolute
+ * end, when the membership ended (also if it lives again), and when the org ended.
+ */
+export interface Session {
+  /** Names the session; it is no secret. */
+  readonly id: string;
+  /** The org. */
+  readonly orgId: string;
+  /** Whose session it is. */
+  readonly userId: string;
+  /** Database time of its beginning. */
+  readonly createdAt: Date;
+  /** When it was authenticated with last, its beginning included. */
+  readonly lastUsedAt: Date;
+  /** Its absolute end, however much it is used. */
+  readonly expiresAt: Date;
+  /** When it was ended; null until then. */
+  readonly endedAt: Date | null;
+}
+
+/** A session just begun, with its secret: told this once, stored nowhere. */
+export interface NewSession {
+  /** The session. */
+  readonly session: Session;
+  /** 256 bits, base64url, 43 characters. */
+  readonly secret: string;
+}
+
+/** Who a secret stands for. */
+export interface SecretHolder {
+  /** The user. */
+  readonly userId: string;
+  /** The role of the live membership. */
+  readonly role: Role;
+}
+
 /** Who an item runs for: the pair asked of `claimContexts`, one an item. */
 export interface ClaimSubject {
   /** The org the item is of. */
@@ -101,6 +138,68 @@ export interface TenancyManager {
    * @throws {UnavailableError} The read failed; the caller releases the batch.
    */
   claimContexts(rctx: RequestContext, subjects: readonly ClaimSubject[]): Promise<(OpContext | NotFoundError)[]>;
+  /**
+   * Begins a session of the context's member. A lost answer is asked for again under the same id and secret.
+   *
+   * @throws {ValidationError} The context is an org's own, not a member's.
+   * @throws {NotFoundError} The user is no live member any more, or the org has ended.
+   */
+  createSession(ctx: OpContext): Promise<NewSession>;
+  /**
+   * The context of whoever holds a live session's secret, and the session's idle time begun anew, in one statement. Safe
+   * to repeat.
+   *
+   * @throws {NotFoundError} The same error for an unknown or malformed secret, an expired or ended session, an ended
+   * membership, an ended or unknown org: it tells none from another.
+   */
+  authenticate(rctx: RequestContext, orgId: string, secret: string): Promise<OpContext>;
+  /**
+   * Ends a session: a member their own, an owner and the org's service any of the org. Ending twice is one ending.
+   *
+   * @throws {NotFoundError} There is no such session, or it is not the context's to end.
+   */
+  endSession(ctx: OpContext, sessionId: string): Promise<void>;
+  /**
+   * Issues a ticket with which the context's member opens one socket, where a session's secret cannot travel.
+   *
+   * @param ttlMs How long it may be redeemed, 1 s to 10 min. Default 30 s.
+   * @returns Its secret: told this once, stored nowhere.
+   * @throws As `createSession`; {ValidationError} also for a time to live out of range.
+   */
+  createSocketTicket(ctx: OpContext, ttlMs?: number): Promise<string>;
+  /**
+   * Redeems a ticket: of any number of callers at once, one gets the context. A lost answer may have spent the ticket:
+   * ask for another one.
+   *
+   * @throws {NotFoundError} The same error for whatever it is that refuses: see `authenticate`.
+   */
+  redeemSocketTicket(rctx: RequestContext, orgId: string, secret: string): Promise<OpContext>;
+  /** The sweep: removes sessions that ended, idled out or passed their absolute end, one batch. Returns how many. */
+  purgeSessions(rctx: RequestContext): Promise<number>;
+  /** The sweep: removes tickets redeemed or expired, one batch. Returns how many. */
+  purgeSocketTickets(rctx: RequestContext): Promise<number>;
+}
+
+/** A session to be inserted; its times are database time. */
+export interface SessionInsert {
+  /** Its id. */
+  readonly id: string;
+  /** Whose it is. */
+  readonly userId: string;
+  /** SHA-256 of its secret, hexadecimal. */
+  readonly digest: string;
+  /** Its absolute lifetime, milliseconds. */
+  readonly lifetimeMs: number;
+}
+
+/** A ticket to be inserted; its times are database time. */
+export interface TicketInsert {
+  /** Whose it is. */
+  readonly userId: string;
+  /** SHA-256 of its secret, hexadecimal. */
+  readonly digest: string;
+  /** How long it may be redeemed, milliseconds. */
+  readonly ttlMs: number;
 }
 
 /** Storage of tenancy. */
@@ -123,4 +222,24 @@ export interface TenancyStorage {
   readSubjects(pairs: readonly { orgId: string; userId: string }[]): Promise<SubjectState[]>;
   /** Ids of live orgs after `afterOrgId` in id order. Tenant-less: the sweep visits every org. */
   liveOrgIds(afterOrgId: string | null, limit: number): Promise<string[]>;
+  /**
+   * Inserts a session of a live member of a live org; inserting it again is success and changes nothing. Null when there
+   * is no such member, or the id is another session's.
+   */
+  createSession(orgId: string, session: SessionInsert): Promise<Session | null>;
+  /**
+   * Touches the live session of a digest and says whose it is: not ended, before its absolute end, used within `idleMs`,
+   * of a live member (since before the session began) of a live org. Null otherwise, and nothing is changed.
+   */
+  touchSession(orgId: string, digest: string, idleMs: number): Promise<SecretHolder | null>;
+  /** Ends a session, keeping the first ending's time. False when there is none, or it is not `userId`'s (null: anybody's). */
+  endSession(orgId: string, sessionId: string, userId: string | null): Promise<boolean>;
+  /** Inserts a ticket of a live member of a live org; again is success. False when there is no such member. */
+  createSocketTicket(orgId: string, ticket: TicketInsert): Promise<boolean>;
+  /** Redeems the ticket of a digest, once, under the conditions of `touchSession`. Null otherwise. */
+  redeemSocketTicket(orgId: string, digest: string): Promise<SecretHolder | null>;
+  /** Deletes sessions that are over, at most `limit`. Tenant-less: what is over is over in all orgs. */
+  purgeSessions(idleMs: number, limit: number): Promise<number>;
+  /** Deletes tickets redeemed or expired, at most `limit`. Tenant-less: what is over is over in all orgs. */
+  purgeSocketTickets(limit: number): Promise<number>;
 }

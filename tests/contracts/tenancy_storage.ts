@@ -8,6 +8,7 @@ import { NotFoundError } from "../../src/core/errors.ts";
 import { EMPTY_UUID, newId } from "../../src/core/ids.ts";
 import type { Membership, Org, TenancyStorage, User } from "../../src/tenancy/types.ts";
 import { type Cases, contractSuite, type Harness } from "./contract.ts";
+import { SESSION_CASES } from "./tenancy_sessions.ts";
 
 /** What the tenancy suite runs over. */
 export interface TenancyHarness extends Harness {
@@ -17,7 +18,7 @@ export interface TenancyHarness extends Harness {
 
 /** Runs the contract over the storage that `make` provides. */
 export function testTenancyStorage(name: string, make: () => Promise<TenancyHarness>): void {
-  contractSuite(`TenancyStorage on ${name}`, make, CASES);
+  contractSuite(`TenancyStorage on ${name}`, make, { ...CASES, ...SESSION_CASES });
 }
 
 const AT = new Date("2026-01-02T03:04:05.678Z");

@@ -9,7 +9,16 @@ const TENANTLESS: Readonly<Record<string, readonly string[]>> = {
   audit: ["createEntries"],
   idempotency: ["purgeMarkers"],
   outbox: ["readPending", "markDone", "purgeDone", "readLag"],
-  tenancy: ["createOrg", "endOrg", "createUser", "readUser", "readSubjects", "liveOrgIds"],
+  tenancy: [
+    "createOrg",
+    "endOrg",
+    "createUser",
+    "readUser",
+    "readSubjects",
+    "liveOrgIds",
+    "purgeSessions",
+    "purgeSocketTickets",
+  ],
   work: [
     "claim",
     "settle",
@@ -28,8 +37,20 @@ const TENANTLESS: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
+/** The same of workers that keep records of their own, by the folder of their record. */
+const WORKERS_TENANTLESS: Readonly<Record<string, readonly string[]>> = {
+  "workers/shipment-notifier/shipments": ["orgsWithParked", "countParked", "orgsWithDeleted"],
+  "workers/shipment-notifier/endpoints": [],
+};
+
+/** Every list, by folder. */
+const LISTS = [
+  ...Object.entries(TENANTLESS).map(([room, methods]) => [`src/${room}`, methods] as const),
+  ...Object.entries(WORKERS_TENANTLESS),
+];
+
 /** Private parts of the above, that run their statements. */
-const PARTS: Readonly<Record<string, readonly string[]>> = { work: ["readClaimed", "settleEncoded"] };
+const PARTS: Readonly<Record<string, readonly string[]>> = { "src/work": ["readClaimed", "settleEncoded"] };
 
 /** Manager operations that take a `RequestContext`: they act before, beside or across tenants. */
 const REQUEST_STAGE: Readonly<Record<string, readonly string[]>> = {
@@ -47,6 +68,10 @@ const REQUEST_STAGE: Readonly<Record<string, readonly string[]>> = {
     "serviceContexts",
     "serviceContextsOf",
     "claimContexts",
+    "authenticate",
+    "redeemSocketTicket",
+    "purgeSessions",
+    "purgeSocketTickets",
   ],
   work: [
     "claim",
@@ -76,32 +101,34 @@ function callers(text: string): string[] {
 }
 
 Deno.test("every statement without a tenant stands in a method of the list", async () => {
-  for (const [room, allowed] of Object.entries(TENANTLESS)) {
-    const files = production(await readSources(`src/${room}`));
+  for (const [folder, allowed] of LISTS) {
+    const files = production(await readSources(folder));
     const found = new Set(files.flatMap(({ text }) => callers(text)));
     assert.deepEqual(
-      [...found].filter((method) => ![...allowed, ...PARTS[room] ?? []].includes(method)),
+      [...found].filter((method) => ![...allowed, ...PARTS[folder] ?? []].includes(method)),
       [],
-      `src/${room}`,
+      folder,
     );
   }
 });
 
 Deno.test("no other room runs statements without a tenant, but the cache, the topics and the migrators", async () => {
   const rooms = new Set([...Object.keys(TENANTLESS), "infra", "db"]);
-  const wrong = production(await readSources("src")).filter(({ path, text }) =>
-    !rooms.has(path.split("/")[1] ?? "") && callers(text).length > 0
+  const files = production([...await readSources("src"), ...await readSources("workers")]);
+  const wrong = files.filter(({ path, text }) =>
+    !rooms.has(path.split("/")[1] ?? "") && !LISTS.some(([folder]) => path.startsWith(`${folder}/`)) &&
+    callers(text).length > 0
   );
   // The hint a worker sends belongs to no org.
   assert.deepEqual(wrong.map(({ path }) => path).filter((path) => path !== "src/runtime/open_store.ts"), []);
 });
 
 Deno.test("every method of the list says that it is tenant-less, and why", async () => {
-  for (const [room, methods] of Object.entries(TENANTLESS)) {
-    const declared = (await readSources(`src/${room}`)).map(({ text }) => text).join("\n");
+  for (const [folder, methods] of LISTS) {
+    const declared = (await readSources(folder)).map(({ text }) => text).join("\n");
     for (const method of methods) {
       const docs = [...declared.matchAll(new RegExp(`/\\*\\*((?:(?!\\*/)[\\s\\S])*)\\*/\\s*${method}\\(`, "g"))];
-      assert.ok(docs.some(([, doc]) => doc?.includes("Tenant-less")), `${room}.${method}`);
+      assert.ok(docs.some(([, doc]) => doc?.includes("Tenant-less")), `${folder} ${method}`);
     }
   }
 });

@@ -2,15 +2,19 @@ import assert from "node:assert/strict";
 import { migrateDown, migrateUp, migrationStatus, openMigrationConnection } from "../../src/db/migrator.ts";
 import { SqliteDatabase } from "../../src/db/sqlite.ts";
 import { migrateSqliteDown, migrateSqliteUp } from "../../src/db/sqlite_migrator.ts";
-import { CHAINS } from "../../src/migrations.ts";
+import { CHAINS as HOUSE_CHAINS } from "../../src/migrations.ts";
+import { SHIPMENTS_CHAIN } from "../../workers/shipment-notifier/shipments/chain.ts";
 import { createEmptyDatabase } from "../support/postgres.ts";
+
+// The house's, and those of the workers that keep records of their own.
+const CHAINS = [...HOUSE_CHAINS, SHIPMENTS_CHAIN];
 
 const OBJECTS = `
   select n.nspname || '.' || c.relname || ' ' || c.relkind::text as object
   from pg_class c join pg_namespace n on n.oid = c.relnamespace
   where n.nspname = any($1::text[]) and c.relname not like 'schema_migrations%' order by 1`;
 
-Deno.test("the house's migrations go up, all the way down and up again on Postgres", async () => {
+Deno.test("the migrations of house and workers go up, all the way down and up again on Postgres", async () => {
   const database = await createEmptyDatabase();
   try {
     const client = await openMigrationConnection(database.url("owner"));
@@ -33,7 +37,7 @@ Deno.test("the house's migrations go up, all the way down and up again on Postgr
   }
 });
 
-Deno.test("the house's migrations go up, all the way down and up again on the embedded store", async () => {
+Deno.test("the migrations of house and workers go up, all the way down and up again on the embedded store", async () => {
   const db = new SqliteDatabase(":memory:");
   try {
     const objects = () =>

@@ -17,19 +17,25 @@ import {
   SqliteDatabase,
   type Storages,
   type Store,
+  type SweepStep,
   systemClock,
   type Topics,
   type WorkerParts,
   type WorkKind,
 } from "../../mod.ts";
+import { createEndpointManager } from "./endpoints/manager.ts";
+import { PostgresEndpointStorage } from "./endpoints/storage/postgres.ts";
+import { SqliteEndpointStorage } from "./endpoints/storage/sqlite.ts";
+import type { EndpointManager, EndpointPolicy, EndpointStorage } from "./endpoints/types.ts";
 import { NotifyShipmentHandler } from "./handler.ts";
 import { NOTIFY_SHIPMENT, type NotifyShipmentPayload } from "./kind.ts";
 import { newWebhookSecret, NO_SECRET, type NotifierSettings, readNotifierSettings } from "./settings.ts";
 import { SHIPMENTS_CHAIN } from "./shipments/chain.ts";
-import { createShipmentManager, type Relay } from "./shipments/manager.ts";
+import { createShipmentManager, type Relay, type ShipmentManagerOptions } from "./shipments/manager.ts";
 import { PostgresShipmentStorage } from "./shipments/storage/postgres.ts";
 import { SqliteShipmentStorage } from "./shipments/storage/sqlite.ts";
 import type { ShipmentManager, ShipmentStorage } from "./shipments/types.ts";
+import { shipmentSweepSteps } from "./sweep_steps.ts";
 import { WebhookSender } from "./webhook.ts";
 
 /** What a build may be given beside the parts. */
@@ -38,6 +44,8 @@ export interface BuildOptions {
   readonly route?: (url: string) => string;
   /** Default `NOTIFY_SHIPMENT`. */
   readonly kind?: WorkKind<NotifyShipmentPayload>;
+  /** When an endpoint counts as down and how often it is tried then; default `DEFAULT_ENDPOINT_POLICY`. */
+  readonly endpointPolicy?: Partial<EndpointPolicy>;
 }
 
 /**
@@ -46,10 +54,17 @@ export interface BuildOptions {
  * @throws {UsageError} Its settings do not serve: see `readNotifierSettings`.
  */
 export function build(parts: Parts, options: BuildOptions = {}): WorkerParts {
-  const shipments = shipmentManager(parts.store, parts.managers.outbox);
+  const { store, managers, clock, logger } = parts;
   const settings = readNotifierSettings(parts.env);
-  if (settings.webhookSecret === null) parts.logger.warn("webhooks.no_secret", { fix: NO_SECRET });
-  return { handlers: [notifyHandler(settings, shipments, parts.clock, options)] };
+  const { deletedRetentionMs, webhookSecret } = settings;
+  const shipments = shipmentManager(store, managers.outbox, { deletedRetentionMs });
+  const endpoints = createEndpointManager(endpointStorage(store), options.endpointPolicy);
+  if (webhookSecret === null) logger.warn("webhooks.no_secret", { fix: NO_SECRET });
+  return {
+    handlers: [notifyHandler(settings, { shipments, endpoints, clock }, options)],
+    sweepSteps: shipmentSweepSteps(shipments, managers.tenancy),
+    countParked: (rctx) => shipments.countParked(rctx),
+  };
 }
 
 /** Builds the shipment storage over an open store. */
@@ -61,20 +76,34 @@ export function shipmentStorage(store: Store): ShipmentStorage {
   );
 }
 
+/** Builds the endpoint storage over an open store. */
+export function endpointStorage(store: Store): EndpointStorage {
+  if (store.engine === "sqlite") return new SqliteEndpointStorage(store.db);
+  return new PostgresEndpointStorage(
+    store.databases[SHIPMENTS_CHAIN.area],
+    store.nowSql === undefined ? {} : { nowSql: store.nowSql },
+  );
+}
+
 /** Builds the shipment manager over an open store, for commands that need no handler. */
-export function shipmentManager(store: Store, outbox: Relay): ShipmentManager {
-  return createShipmentManager(shipmentStorage(store), outbox);
+export function shipmentManager(store: Store, outbox: Relay, options?: ShipmentManagerOptions): ShipmentManager {
+  return createShipmentManager(shipmentStorage(store), outbox, options);
+}
+
+interface HandlerParts {
+  readonly shipments: ShipmentManager;
+  readonly endpoints: EndpointManager;
+  readonly clock: Clock;
 }
 
 function notifyHandler(
-  settings: NotifierSettings,
-  shipments: ShipmentManager,
-  clock: Clock,
+  settings: Pick<NotifierSettings, "webhookSecret" | "webhookTimeoutMs">,
+  { shipments, endpoints, clock }: HandlerParts,
   options: BuildOptions,
 ): NotifyShipmentHandler {
   const { webhookSecret: secret, webhookTimeoutMs: timeoutMs } = settings;
   const webhooks = secret === null ? null : new WebhookSender({ secret, timeoutMs, clock, ...options });
-  return new NotifyShipmentHandler({ shipments, webhooks, ...options });
+  return new NotifyShipmentHandler({ shipments, endpoints, webhooks, ...options });
 }
 
 /** This worker in a test's hands. */
@@ -84,6 +113,9 @@ export interface TestContainer {
   readonly managers: Managers;
   readonly topics: Topics;
   readonly shipments: ShipmentManager;
+  readonly endpoints: EndpointManager;
+  /** What its sweep adds. */
+  readonly sweepSteps: readonly SweepStep[];
   readonly handler: NotifyShipmentHandler;
   /** The secret its webhooks are signed with. */
   readonly secret: string;
@@ -98,6 +130,7 @@ export interface TestOptions extends BuildOptions {
   readonly clock?: Clock;
   /** Default 2 s. */
   readonly webhookTimeoutMs?: number;
+  readonly shipmentOptions?: ShipmentManagerOptions;
 }
 
 const DAY_MS = 86_400_000;
@@ -120,7 +153,8 @@ export async function forTests(options: TestOptions = {}): Promise<TestContainer
     outboxRetentionMs: DAY_MS,
     markerRetentionMs: 86_400_000,
   });
-  const shipments = shipmentManager(store, managers.outbox);
+  const shipments = shipmentManager(store, managers.outbox, options.shipmentOptions);
+  const endpoints = createEndpointManager(endpointStorage(store), options.endpointPolicy);
   const settings = { webhookSecret: newWebhookSecret(), webhookTimeoutMs: options.webhookTimeoutMs ?? 2_000 };
   return {
     store,
@@ -128,7 +162,9 @@ export async function forTests(options: TestOptions = {}): Promise<TestContainer
     managers,
     topics,
     shipments,
-    handler: notifyHandler(settings, shipments, clock, options),
+    endpoints,
+    sweepSteps: shipmentSweepSteps(shipments, managers.tenancy),
+    handler: notifyHandler(settings, { shipments, endpoints, clock }, options),
     secret: settings.webhookSecret,
     async close() {
       await topics.close();

@@ -10,6 +10,7 @@ export const ENV: readonly string[] = [
   "LANEWAY_WEBHOOK_SECRET",
   "LANEWAY_WEBHOOK_SECRET_FILE",
   "LANEWAY_WEBHOOK_TIMEOUT",
+  "LANEWAY_DELETED_RETENTION",
 ];
 
 /** What this worker is told. */
@@ -18,6 +19,8 @@ export interface NotifierSettings {
   readonly webhookSecret: string | null;
   /** The longest one request may take, from connecting to the last byte read. Default 10 s, 100 ms to 50 s. */
   readonly webhookTimeoutMs: number;
+  /** How long deleted shipments are kept. Default 30 d, 0 s to 3650 d. */
+  readonly deletedRetentionMs: number;
 }
 
 const SECRET = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
@@ -29,7 +32,11 @@ const SECRET = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
  * @throws {SettingsError} The secret's file cannot be read, or others than its owner may read it.
  */
 export function readNotifierSettings(env: Readonly<Record<string, string>>): NotifierSettings {
-  return { webhookSecret: readSecret(env), webhookTimeoutMs: readTimeout(env.LANEWAY_WEBHOOK_TIMEOUT) };
+  return {
+    webhookSecret: readSecret(env),
+    webhookTimeoutMs: readDuration(env, "LANEWAY_WEBHOOK_TIMEOUT", ["10s", "100ms", "50s"]),
+    deletedRetentionMs: readDuration(env, "LANEWAY_DELETED_RETENTION", ["30d", "0s", "3650d"]),
+  };
 }
 
 /** What to do about a missing secret. */
@@ -80,9 +87,13 @@ function readSecretFile(path: string): string {
   return text.trim();
 }
 
-function readTimeout(text: string | undefined): number {
-  if (text === undefined || text === "") return 10_000;
-  const timeoutMs = parseDuration(text, "LANEWAY_WEBHOOK_TIMEOUT");
-  if (timeoutMs >= 100 && timeoutMs <= 50_000) return timeoutMs;
-  throw new UsageError(`Cannot use LANEWAY_WEBHOOK_TIMEOUT ${text}: it must be from 100ms to 50s`);
+function readDuration(
+  env: Readonly<Record<string, string>>,
+  name: string,
+  [standard, min, max]: readonly [string, string, string],
+): number {
+  const text = env[name] || standard;
+  const ms = parseDuration(text, name);
+  if (ms >= parseDuration(min, name) && ms <= parseDuration(max, name)) return ms;
+  throw new UsageError(`Cannot use ${name} ${text}: it must be from ${min} to ${max}`);
 }

@@ -8,6 +8,7 @@ Deno.test("readNotifierSettings() takes a secret from its variable, or from a fi
   assert.deepEqual(readNotifierSettings({ LANEWAY_WEBHOOK_SECRET: SECRET }), {
     webhookSecret: SECRET,
     webhookTimeoutMs: 10_000,
+    deletedRetentionMs: 2_592_000_000,
   });
   const path = await Deno.makeTempFile();
   try {

@@ -6,6 +6,7 @@
  */
 import { Webhook } from "standardwebhooks";
 import type { Clock } from "../../mod.ts";
+import { hostOf } from "./endpoints/rules.ts";
 
 /** One message. */
 export interface WebhookMessage {
@@ -106,11 +107,6 @@ async function drain(response: Response): Promise<void> {
     seen += value.length;
     if (seen > MAX_BODY_BYTES) return await reader.cancel();
   }
-}
-
-/** The host of a URL, for messages; never its path or query. */
-export function hostOf(url: string): string {
-  return URL.parse(url)?.host ?? "(no host)";
 }
 
 // fetch puts the whole URL into its message; what its cause says is enough.

@@ -7,7 +7,17 @@ import type { Role } from "../../core/context.ts";
 import { ConflictError, NotFoundError, UnavailableError } from "../../core/errors.ts";
 import { EMPTY_UUID } from "../../core/ids.ts";
 import type { Database, Row } from "../../db/database.ts";
-import type { Membership, Org, SubjectState, TenancyStorage, User } from "../types.ts";
+import type {
+  Membership,
+  Org,
+  SecretHolder,
+  Session,
+  SessionInsert,
+  SubjectState,
+  TenancyStorage,
+  TicketInsert,
+  User,
+} from "../types.ts";
 import { type TenancySql, tenancySql } from "./sql.ts";
 
 /** Tenancy over the core area's database. */
@@ -104,6 +114,58 @@ export class PostgresTenancyStorage implements TenancyStorage {
     const rows = await this.#database.system(this.#sql.liveOrgIds, [afterOrgId ?? EMPTY_UUID, limit]);
     return rows.map((row) => row.id as string);
   }
+
+  async createSession(orgId: string, session: SessionInsert): Promise<Session | null> {
+    const { id, userId, digest, lifetimeMs } = session;
+    const params = [orgId, userId, id, digest, lifetimeMs];
+    const [row] = await this.#database.tenant(orgId, this.#sql.createSession, params);
+    return row === undefined ? null : sessionOf(row);
+  }
+
+  async touchSession(orgId: string, digest: string, idleMs: number): Promise<SecretHolder | null> {
+    const [row] = await this.#database.tenant(orgId, this.#sql.touchSession, [orgId, digest, idleMs]);
+    return row === undefined ? null : holderOf(row);
+  }
+
+  async endSession(orgId: string, sessionId: string, userId: string | null): Promise<boolean> {
+    return (await this.#database.tenant(orgId, this.#sql.endSession, [orgId, sessionId, userId])).length > 0;
+  }
+
+  async createSocketTicket(orgId: string, ticket: TicketInsert): Promise<boolean> {
+    const params = [orgId, ticket.userId, ticket.digest, ticket.ttlMs];
+    return (await this.#database.tenant(orgId, this.#sql.createSocketTicket, params)).length > 0;
+  }
+
+  async redeemSocketTicket(orgId: string, digest: string): Promise<SecretHolder | null> {
+    const [row] = await this.#database.tenant(orgId, this.#sql.redeemSocketTicket, [orgId, digest]);
+    return row === undefined ? null : holderOf(row);
+  }
+
+  /** Tenant-less: what is over is over in all orgs. */
+  async purgeSessions(idleMs: number, limit: number): Promise<number> {
+    return (await this.#database.system(this.#sql.purgeSessions, [limit, idleMs])).length;
+  }
+
+  /** Tenant-less: what is over is over in all orgs. */
+  async purgeSocketTickets(limit: number): Promise<number> {
+    return (await this.#database.system(this.#sql.purgeSocketTickets, [limit])).length;
+  }
+}
+
+function holderOf(row: Row): SecretHolder {
+  return { userId: row.user_id as string, role: row.role as Role };
+}
+
+function sessionOf(row: Row): Session {
+  return {
+    id: row.id as string,
+    orgId: row.org_id as string,
+    userId: row.user_id as string,
+    createdAt: row.created_at as Date,
+    lastUsedAt: row.last_used_at as Date,
+    expiresAt: row.expires_at as Date,
+    endedAt: row.ended_at as Date | null,
+  };
 }
 
 function orgOf(row: Row): Org {

@@ -6,7 +6,18 @@
 import type { Role } from "../../core/context.ts";
 import { NotFoundError } from "../../core/errors.ts";
 import type { SqliteDatabase, SqliteRow } from "../../db/sqlite.ts";
-import type { Membership, Org, SubjectState, TenancyStorage, User } from "../types.ts";
+import type {
+  Membership,
+  Org,
+  SecretHolder,
+  Session,
+  SessionInsert,
+  SubjectState,
+  TenancyStorage,
+  TicketInsert,
+  User,
+} from "../types.ts";
+import { SqliteSessions } from "./sqlite_sessions.ts";
 
 const READ_ORG = "select id, name, created_at, ended_at from core_orgs where id = ?";
 
@@ -15,7 +26,8 @@ const WRITE_MEMBERSHIP = `
   insert into core_memberships (org_id, user_id, role, created_at, ended_at) values (?, ?, ?, ?, null)
   on conflict (org_id, user_id) do update set
     role = case when ended_at is null then role else excluded.role end,
-    ended_at = null
+    ended_at = null,
+    revived_at = case when ended_at is null then revived_at else ? end
   returning org_id, user_id, role, created_at, ended_at`;
 
 const READ_SUBJECT = `
@@ -28,9 +40,11 @@ const READ_SUBJECT = `
 /** Tenancy over the embedded store; `org_id` in each statement is its only tenant fence. */
 export class SqliteTenancyStorage implements TenancyStorage {
   readonly #db: SqliteDatabase;
+  readonly #sessions: SqliteSessions;
 
   constructor(db: SqliteDatabase) {
     this.#db = db;
+    this.#sessions = new SqliteSessions(db);
   }
 
   createOrg(org: Org): Promise<boolean> {
@@ -87,7 +101,7 @@ export class SqliteTenancyStorage implements TenancyStorage {
       if (session.get("select id from core_users where id = ?", userId) === undefined) {
         throw new NotFoundError(`Cannot add user ${userId} to org ${orgId}: there is no such user`);
       }
-      const row = session.get(WRITE_MEMBERSHIP, orgId, userId, role, createdAt.getTime());
+      const row = session.get(WRITE_MEMBERSHIP, orgId, userId, role, createdAt.getTime(), session.nowMs);
       return row === undefined ? membership : membershipOf(row);
     });
   }
@@ -121,6 +135,36 @@ export class SqliteTenancyStorage implements TenancyStorage {
         limit,
       ).map((row) => String(row.id))
     );
+  }
+
+  createSession(orgId: string, session: SessionInsert): Promise<Session | null> {
+    return this.#sessions.createSession(orgId, session);
+  }
+
+  touchSession(orgId: string, digest: string, idleMs: number): Promise<SecretHolder | null> {
+    return this.#sessions.touchSession(orgId, digest, idleMs);
+  }
+
+  endSession(orgId: string, sessionId: string, userId: string | null): Promise<boolean> {
+    return this.#sessions.endSession(orgId, sessionId, userId);
+  }
+
+  createSocketTicket(orgId: string, ticket: TicketInsert): Promise<boolean> {
+    return this.#sessions.createSocketTicket(orgId, ticket);
+  }
+
+  redeemSocketTicket(orgId: string, digest: string): Promise<SecretHolder | null> {
+    return this.#sessions.redeemSocketTicket(orgId, digest);
+  }
+
+  /** Tenant-less: what is over is over in all orgs. */
+  purgeSessions(idleMs: number, limit: number): Promise<number> {
+    return this.#sessions.purgeSessions(idleMs, limit);
+  }
+
+  /** Tenant-less: what is over is over in all orgs. */
+  purgeSocketTickets(limit: number): Promise<number> {
+    return this.#sessions.purgeSocketTickets(limit);
   }
 }
 

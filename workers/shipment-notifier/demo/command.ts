@@ -41,6 +41,8 @@ export const demoCommand: WorkerCommand = {
 
 // Short, so that the retries of a demo can be waited for.
 const RETRY = { baseMs: 400, capMs: 1_500 };
+// Its receiver is unwell at random, never down: a run of bad luck must not make anybody wait.
+const PATIENT = { downAfter: 50 };
 const LOOK_MS = 50;
 const LOOK_AT_ALL_MS = 1_000;
 // What a program ended by SIGINT tells its shell.
@@ -110,7 +112,11 @@ async function work(demo: Demo, { store, secret, receiver }: Setup): Promise<voi
   const route = (url: string) => `${receiver.url}/${new URL(url).host}${new URL(url).pathname}`;
   const running = Promise.withResolvers<RunningWorker>();
   const served = call.serve({
-    definition: { ...call.definition, kinds: [kind], build: (parts) => build(parts, { route, kind }) },
+    definition: {
+      ...call.definition,
+      kinds: [kind],
+      build: (parts) => build(parts, { route, kind, endpointPolicy: PATIENT }),
+    },
     settings: demoSettings(call, store),
     env: { LANEWAY_WEBHOOK_SECRET: secret, LANEWAY_WEBHOOK_SECRET_FILE: "" },
     until: stop.signal,

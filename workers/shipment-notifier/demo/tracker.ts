@@ -83,8 +83,10 @@ export class Tracker {
   }
 
   async #endOf(followed: Followed): Promise<End | null> {
-    if (await this.#isNotified(followed)) return "NOTIFIED";
-    const item = await this.#item(followed);
+    const now = await this.#options.shipments.read(followed.ctx, followed.shipment.id);
+    if (now.status === "notified") return "NOTIFIED";
+    if (now.parking !== null) return null;
+    const item = await this.#item({ ...followed, shipment: now });
     const over = item === null ? await this.#isPurged(followed) : item.status === "failed";
     if (!over) return null;
     // It may have been notified of since it was first looked at.
@@ -106,7 +108,7 @@ export class Tracker {
 
   async #item({ ctx, shipment }: Followed): Promise<WorkItem | null> {
     try {
-      return await this.#options.managers.work.read(ctx, shipment.notificationId);
+      return await this.#options.managers.work.read(ctx, shipment.itemId);
     } catch (error) {
       if (error instanceof NotFoundError) return null;
       throw error;

@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import {
   ConflictError,
+  EMPTY_UUID,
   newId,
   NotFoundError,
   type OpContext,
@@ -32,21 +33,22 @@ async function events({ managers: { audit } }: TestContainer, ctx: OpContext): P
   return (await audit.readEvents(ctx, { afterSeq: 0, limit: 100 })).map((event) => event.kind);
 }
 
-/** A manager whose storage loses the answer of one kind of write: before it was made, or after. */
-function losing(container: TestContainer, write: "createShipment" | "markNotified", when: "before" | "after") {
-  const storage = shipmentStorage(container.store);
-  const lossy: ShipmentStorage = {
-    readShipment: (orgId, id) => storage.readShipment(orgId, id),
-    createShipment: (...args) => lose("createShipment", () => storage.createShipment(...args)),
-    markNotified: (...args) => lose("markNotified", () => storage.markNotified(...args)),
-  };
-  return createShipmentManager(lossy, container.managers.outbox);
+type Write = "createShipment" | "markNotified" | "park" | "deleteShipment";
 
-  async function lose<T>(method: string, run: () => Promise<T>): Promise<T> {
-    if (method !== write) return await run();
-    if (when === "after") await run();
-    throw new UnavailableError("the answer was lost", "unknown");
-  }
+/** A manager whose storage loses the answer of one kind of write: before it was made, or after. */
+function losing(container: TestContainer, write: Write, when: "before" | "after"): ShipmentManager {
+  const storage = shipmentStorage(container.store);
+  const lossy = new Proxy(storage, {
+    get(target, name: keyof ShipmentStorage) {
+      const method = target[name].bind(target) as (...args: unknown[]) => Promise<unknown>;
+      if (name !== write) return method;
+      return async (...args: unknown[]) => {
+        if (when === "after") await method(...args);
+        throw new UnavailableError("the answer was lost", "unknown");
+      };
+    },
+  });
+  return createShipmentManager(lossy, container.managers.outbox);
 }
 
 Deno.test("create() writes the shipment, its event and its item, at once and once", async () => {
@@ -141,5 +143,96 @@ Deno.test("markNotified() whose answer was lost is read back: marked is success,
     await assert.rejects(mark(container.shipments), ConflictError);
     await container.managers.outbox.relayPending(request(container), 100);
     assert.deepEqual(await events(container, ctx), ["shipments.shipment.created", "shipments.shipment.notified"]);
+  });
+});
+
+const LATER = new Date(Date.now() + 3_600_000);
+
+Deno.test("park() announces itself once, keeps its cursor, and a loser is told what is there", async () => {
+  await withContainer(async (container, ctx) => {
+    const { shipments } = container;
+    const { shipment } = await shipments.create(ctx, newShipment(URL));
+    const wanted = { reason: "its receiver is on holiday", resumeAt: LATER, cursor: { page: 3 } };
+    await assert.rejects(shipments.park(ctx, shipment, 1, { ...wanted, reason: "" }), ValidationError);
+    const parked = await shipments.park(ctx, shipment, 1, wanted);
+    assert.deepEqual([parked.version, parked.status, parked.parking], [2, "created", {
+      reason: wanted.reason,
+      resumeAt: LATER,
+      cursor: { page: 3 },
+    }]);
+    for (const version of [1, 2]) {
+      await assert.rejects(shipments.park(ctx, shipment, version, wanted), (error: Error) => {
+        assert.ok(error instanceof ConflictError);
+        assert.match(error.message, /parked at version 2/);
+        return true;
+      });
+    }
+    await assert.rejects(shipments.park(await member(container), shipment, 1, wanted), NotFoundError);
+    assert.deepEqual(await events(container, ctx), ["shipments.shipment.created", "shipments.shipment.parked"]);
+    assert.equal(await shipments.countParked(request(container)), 1);
+  });
+});
+
+Deno.test("resumeParked() gives a shipment a new item for its creator, in the lane its cursor kept, once", async () => {
+  await withContainer(async (container, ctx) => {
+    const { shipments, managers } = container;
+    const { shipment } = await shipments.create(ctx, newShipment(URL, { lane: "express" }));
+    const service = await managers.tenancy.serviceContext(request(container), ctx.orgId);
+    await shipments.park(service, shipment, 1, { reason: "x", resumeAt: new Date(0), cursor: { lane: "express" } });
+    const all = await Promise.all([shipments.resumeParked(service), shipments.resumeParked(service)]);
+    assert.equal(all[0].resumed + all[1].resumed, 1);
+    const resumed = await shipments.read(ctx, shipment.id);
+    assert.deepEqual([resumed.version, resumed.parking, resumed.updatedBy], [3, null, EMPTY_UUID]);
+    assert.deepEqual([resumed.notificationId, resumed.itemId === shipment.itemId], [shipment.notificationId, false]);
+    const items = (await claim(container, "express")).map(({ item }) => item);
+    assert.deepEqual(items.map(({ id }) => id).sort(), [shipment.itemId, resumed.itemId].sort());
+    assert.equal(items.find(({ id }) => id === resumed.itemId)?.createdBy, ctx.userId);
+    assert.deepEqual(await shipments.resumeParked(service), { resumed: 0, postponed: 0 });
+    assert.deepEqual(await events(container, ctx), [
+      "shipments.shipment.created",
+      "shipments.shipment.parked",
+      "shipments.shipment.resumed",
+    ]);
+  });
+});
+
+Deno.test("deleteShipment() hides it, announces itself once, and its id is not created again", async () => {
+  await withContainer(async (container, ctx) => {
+    const { shipments } = container;
+    const wanted = newShipment(URL);
+    const { shipment } = await shipments.create(ctx, wanted);
+    await assert.rejects(shipments.deleteShipment(ctx, shipment, 2), ConflictError);
+    await assert.rejects(shipments.deleteShipment(await member(container), shipment, 1), NotFoundError);
+    assert.equal(await shipments.wasDeleted(ctx, shipment.id), false);
+    await shipments.deleteShipment(ctx, shipment, 1);
+    assert.equal(await shipments.wasDeleted(ctx, shipment.id.toUpperCase()), true);
+    await assert.rejects(shipments.read(ctx, shipment.id), NotFoundError);
+    await assert.rejects(shipments.deleteShipment(ctx, shipment, 2), NotFoundError);
+    await assert.rejects(shipments.markNotified(ctx, shipment, 2), NotFoundError);
+    await assert.rejects(shipments.create(ctx, wanted), ValidationError);
+    assert.deepEqual(await events(container, ctx), ["shipments.shipment.created", "shipments.shipment.deleted"]);
+  });
+});
+
+Deno.test("park() and deleteShipment() whose answers were lost are read back: done is success, not done is told", async () => {
+  await withContainer(async (container, ctx) => {
+    const { shipment } = await container.shipments.create(ctx, newShipment(URL));
+    const park = (manager: ShipmentManager) => manager.park(ctx, shipment, 1, { reason: "x", resumeAt: LATER });
+    await assert.rejects(park(losing(container, "park", "before")), UnavailableError);
+    const parked = await park(losing(container, "park", "after"));
+    assert.deepEqual([parked.version, parked.parking?.reason], [2, "x"]);
+    await assert.rejects(
+      losing(container, "deleteShipment", "before").deleteShipment(ctx, parked, 2),
+      UnavailableError,
+    );
+    assert.equal((await container.shipments.read(ctx, shipment.id)).version, 2);
+    await losing(container, "deleteShipment", "after").deleteShipment(ctx, parked, 2);
+    assert.equal(await container.shipments.wasDeleted(ctx, shipment.id), true);
+    await container.managers.outbox.relayPending(request(container), 100);
+    assert.deepEqual(await events(container, ctx), [
+      "shipments.shipment.created",
+      "shipments.shipment.parked",
+      "shipments.shipment.deleted",
+    ]);
   });
 });

@@ -4,8 +4,9 @@
  * @module
  */
 import { z } from "zod";
-import { ValidationError } from "../../../mod.ts";
-import type { NewShipment } from "./types.ts";
+import { staggeredResume, type StaggerPolicy, ValidationError } from "../../../mod.ts";
+import { hostOf } from "../endpoints/rules.ts";
+import type { DueParked, NewShipment } from "./types.ts";
 
 const TRACKING_NUMBER = /^[A-Za-z0-9](?:[A-Za-z0-9 -]{2,38})[A-Za-z0-9]$/;
 const LANE = /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/;
@@ -61,4 +62,45 @@ export function isWebhookUrl(text: string): boolean {
   const url = URL.parse(text);
   return url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "" &&
     url.hash === "" && url.hostname !== "";
+}
+
+/** What becomes of one parked shipment whose time has come. */
+export interface ResumePlan {
+  readonly due: DueParked;
+  /** How long after the resume its item begins, milliseconds; null when it waits on. */
+  readonly startMs: number | null;
+  /** How much longer it waits, milliseconds; 0 when it does not. */
+  readonly postponeMs: number;
+}
+
+/** How resuming is planned. */
+export interface ResumeOptions {
+  /** How far apart shipments of one host begin. */
+  readonly stagger: StaggerPolicy;
+  /** How much longer those wait whose endpoint another one of them goes to try, milliseconds. */
+  readonly probeHoldMs: number;
+  /** In [0, 1). */
+  readonly random: () => number;
+}
+
+/**
+ * Plans the resume of shipments that are due, the longest due first. While an endpoint is down one of its shipments goes,
+ * once it may be tried, and the others wait on; those of an endpoint that is up, or of none, go one after the other.
+ */
+export function planResume(dues: readonly DueParked[], options: ResumeOptions): ResumePlan[] {
+  const probed = new Set<string>();
+  const places = new Map<string, number>();
+  return dues.map((due) => {
+    const host = due.host ?? hostOf(due.shipment.webhookUrl);
+    const wait = (postponeMs: number) => ({ due, startMs: null, postponeMs: Math.ceil(postponeMs) });
+    if (due.probeInMs === null) {
+      const place = places.get(host) ?? 0;
+      places.set(host, place + 1);
+      return { due, startMs: staggeredResume(place, options.stagger, options.random()), postponeMs: 0 };
+    }
+    if (due.probeInMs > 0) return wait(due.probeInMs);
+    if (probed.has(host)) return wait(options.probeHoldMs);
+    probed.add(host);
+    return { due, startMs: 0, postponeMs: 0 };
+  });
 }

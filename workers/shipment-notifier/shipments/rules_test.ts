@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
-import { newId, ValidationError } from "../../../mod.ts";
-import { checkNewShipment, isWebhookUrl } from "./rules.ts";
+import { DEFAULT_STAGGER, newId, ValidationError } from "../../../mod.ts";
+import { checkNewShipment, isWebhookUrl, planResume } from "./rules.ts";
+import type { DueParked, Shipment } from "./types.ts";
 
 const GOOD = {
   id: "01A22C06-0E87-77B1-BAED-71881F3638F9",
@@ -54,4 +55,36 @@ Deno.test("isWebhookUrl() takes http and https without user, password and fragme
   for (const url of ["http://a", "https://127.0.0.1:1/x", "https://[::1]/"]) assert.equal(isWebhookUrl(url), true, url);
   const bad = ["", "a", "//a", "https://", "https://u@a/", "https://u:p@a/", "https://a/#f", "javascript:1", newId()];
   for (const url of bad) assert.equal(isWebhookUrl(url), false, url);
+});
+
+function due(url: string, probeInMs: number | null, host: string | null = null): DueParked {
+  return { shipment: { webhookUrl: url } as Shipment, host, probeInMs };
+}
+
+Deno.test("planResume() lets shipments of one host go one after the other, and those of another beside them", () => {
+  const options = { stagger: { spacingMs: 100, spreadMs: 10_000 }, probeHoldMs: 60_000, random: () => 0.5 };
+  const plans = planResume([
+    due("https://a.example/1", null),
+    due("https://a.example/2", null, "a.example"),
+    due("https://b.example/", null),
+    due("https://a.example/3", null),
+  ], options);
+  assert.deepEqual(plans.map(({ startMs }) => startMs), [0, 150, 0, 250]);
+  assert.ok(plans.every(({ postponeMs }) => postponeMs === 0));
+});
+
+Deno.test("planResume() sends one to try an endpoint that is down, once it may be tried; the others wait on", () => {
+  const options = { stagger: DEFAULT_STAGGER, probeHoldMs: 60_000, random: () => 0 };
+  const plans = planResume([
+    due("https://a.example/1", -5, "a.example"),
+    due("https://a.example/2", 0, "a.example"),
+    due("https://b.example/1", 1_200.4, "b.example"),
+    due("https://c.example/1", null, "c.example"),
+  ], options);
+  assert.deepEqual(plans.map(({ startMs, postponeMs }) => [startMs, postponeMs]), [
+    [0, 0],
+    [null, 60_000],
+    [null, 1_201],
+    [0, 0],
+  ]);
 });

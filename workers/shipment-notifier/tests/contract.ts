@@ -4,51 +4,16 @@
  * @module
  */
 import assert from "node:assert/strict";
-import { newId, type OutboxRow, type OutboxStorage } from "../../../mod.ts";
-import { type Cases, contractSuite, type Harness } from "../../../testing.ts";
-import type { ShipmentInsert, ShipmentStorage } from "../shipments/types.ts";
-
-/** What the suite runs over. */
-export interface ShipmentHarness extends Harness {
-  readonly storage: ShipmentStorage;
-  readonly outbox: OutboxStorage;
-}
+import { newId } from "../../../mod.ts";
+import { type Cases, contractSuite } from "../../../testing.ts";
+import type { ShipmentInsert } from "../shipments/types.ts";
+import { ENDPOINT_CASES } from "./contract_endpoints.ts";
+import { PARKING_CASES } from "./contract_parking.ts";
+import { HOST, insertOf, pending, rowOf, type ShipmentHarness } from "./contract_world.ts";
 
 /** Runs the contract over the storage that `make` provides. */
 export function testShipmentStorage(name: string, make: () => Promise<ShipmentHarness>): void {
-  contractSuite(`ShipmentStorage on ${name}`, make, CASES);
-}
-
-function insertOf(fields: Partial<ShipmentInsert> = {}): ShipmentInsert {
-  return {
-    id: newId(),
-    carrier: "日本郵便",
-    trackingNumber: "RA123456785JP",
-    recipientName: `Zoë "Zed" O'Brien \\ 山田 🚚`,
-    destination: "Łódź, PL",
-    webhookUrl: "https://hooks.example/a?b=1",
-    notificationId: newId(),
-    createdBy: newId(),
-    ...fields,
-  };
-}
-
-function rowOf(orgId: string, kind: string, id: string): OutboxRow {
-  return {
-    id: newId(),
-    orgId,
-    kind,
-    payload: { id },
-    actorId: newId(),
-    requestId: null,
-    traceparent: null,
-    createdAt: new Date(),
-  };
-}
-
-/** Pending rows of one org, by kind. */
-async function pending(outbox: OutboxStorage, orgId: string): Promise<string[]> {
-  return (await outbox.readPending(10_000)).filter((row) => row.orgId === orgId).map((row) => row.kind).sort();
+  contractSuite(`ShipmentStorage on ${name}`, make, { ...CASES, ...PARKING_CASES, ...ENDPOINT_CASES });
 }
 
 async function created(harness: ShipmentHarness, orgId: string, insert = insertOf()): Promise<ShipmentInsert> {
@@ -70,6 +35,8 @@ const CASES: Cases<ShipmentHarness> = {
       version: 1,
       status: "created",
       notifiedAt: null,
+      itemId: insert.notificationId,
+      parking: null,
       createdAt,
       updatedAt: createdAt,
       updatedBy: insert.createdBy,
@@ -122,7 +89,7 @@ const CASES: Cases<ShipmentHarness> = {
     const before = await storage.readShipment(orgId, id) ?? assert.fail("it is not there");
     await harness.advance(60_000);
     const rows = [rowOf(orgId, "shipments.shipment.notified", id)];
-    const marked = await storage.markNotified(orgId, { id, expectedVersion: 1, updatedBy }, rows);
+    const marked = await storage.markNotified(orgId, { id, expectedVersion: 1, updatedBy, host: HOST }, rows);
     assert.ok(marked?.notifiedAt);
     assert.ok(marked.notifiedAt.getTime() - before.createdAt.getTime() >= 60_000);
     assert.deepEqual(marked, {
@@ -145,12 +112,15 @@ const CASES: Cases<ShipmentHarness> = {
     const { id } = await created(harness, orgId);
     const rows = () => [rowOf(orgId, "shipments.shipment.notified", id)];
     for (const expectedVersion of [0, 2]) {
-      assert.equal(await storage.markNotified(orgId, { id, expectedVersion, updatedBy }, rows()), null);
+      assert.equal(await storage.markNotified(orgId, { id, expectedVersion, updatedBy, host: HOST }, rows()), null);
     }
     assert.equal((await storage.readShipment(orgId, id))?.version, 1);
-    const marked = await storage.markNotified(orgId, { id, expectedVersion: 1, updatedBy }, []);
+    const marked = await storage.markNotified(orgId, { id, expectedVersion: 1, updatedBy, host: HOST }, []);
     for (const expectedVersion of [1, 2]) {
-      assert.equal(await storage.markNotified(orgId, { id, expectedVersion, updatedBy: newId() }, rows()), null);
+      assert.equal(
+        await storage.markNotified(orgId, { id, expectedVersion, updatedBy: newId(), host: HOST }, rows()),
+        null,
+      );
     }
     assert.deepEqual(await storage.readShipment(orgId, id), marked);
     assert.deepEqual(await pending(outbox, orgId), []);
@@ -162,7 +132,10 @@ const CASES: Cases<ShipmentHarness> = {
     const { id } = await created(harness, mine);
     const before = await storage.readShipment(mine, id);
     const rows = [rowOf(other, "shipments.shipment.notified", id)];
-    assert.equal(await storage.markNotified(other, { id, expectedVersion: 1, updatedBy: newId() }, rows), null);
+    assert.equal(
+      await storage.markNotified(other, { id, expectedVersion: 1, updatedBy: newId(), host: HOST }, rows),
+      null,
+    );
     assert.deepEqual(await storage.readShipment(mine, id), before);
     assert.deepEqual(await pending(outbox, other), []);
   },
@@ -172,10 +145,13 @@ const CASES: Cases<ShipmentHarness> = {
     const orgId = newId();
     const { id } = await created(harness, orgId);
     const results = await Promise.all(
-      Array.from({ length: 20 }, () =>
-        storage.markNotified(orgId, { id, expectedVersion: 1, updatedBy: newId() }, [
-          rowOf(orgId, "shipments.shipment.notified", id),
-        ])),
+      Array.from(
+        { length: 20 },
+        () =>
+          storage.markNotified(orgId, { id, expectedVersion: 1, updatedBy: newId(), host: HOST }, [
+            rowOf(orgId, "shipments.shipment.notified", id),
+          ]),
+      ),
     );
     const won = results.filter((result) => result !== null);
     assert.equal(won.length, 1);

@@ -13,6 +13,7 @@ import {
   type Store,
   systemClock,
   type WorkerRuntime,
+  type WorkerRuntimeOptions,
 } from "../../../mod.ts";
 import { createTestDatabase } from "../../../tests/support/postgres.ts";
 import { waitFor } from "../../../tests/support/wait_for.ts";
@@ -24,7 +25,11 @@ import { member, newShipment } from "./world.ts";
 
 const RETRY = { baseMs: 100, capMs: 200 };
 
-function runtimeOf({ managers, topics, handler }: TestContainer, worker: string): WorkerRuntime {
+function runtimeOf(
+  { managers, topics, handler, sweepSteps, shipments }: TestContainer,
+  worker: string,
+  options: Partial<WorkerRuntimeOptions> = {},
+): WorkerRuntime {
   return createWorkerRuntime({
     worker,
     app: { type: "WORKER", version: "shipment-notifier@test" },
@@ -44,6 +49,9 @@ function runtimeOf({ managers, topics, handler }: TestContainer, worker: string)
     heartbeatMs: 1_000,
     sweepMs: 100,
     drainGraceMs: 5_000,
+    sweepSteps,
+    countParked: (rctx) => shipments.countParked(rctx),
+    ...options,
   });
 }
 
@@ -67,7 +75,12 @@ for (const engine of ["sqlite", "postgres"] as const) {
 
 async function notifyAll(store: Store | undefined): Promise<void> {
   const kind = notifyShipmentKind(RETRY);
-  const container = await forTests({ kind, ...(store === undefined ? {} : { store }) });
+  // Some receivers here fail at random, none is down.
+  const container = await forTests({
+    kind,
+    endpointPolicy: { downAfter: 100 },
+    ...(store === undefined ? {} : { store }),
+  });
   let nth = 0;
   const receiver = startTestReceiver(() => container.secret, (received, times) => {
     if (received.path.endsWith("/gone")) return new Response(null, { status: 410 });

@@ -59,8 +59,12 @@ function senderOf({ secret }: TestContainer): WebhookSender {
   return new WebhookSender({ secret, timeoutMs: 2_000, clock: systemClock });
 }
 
-function readOnly(shipments: ShipmentManager): Pick<ShipmentManager, "create" | "read"> {
-  return { create: (ctx, shipment) => shipments.create(ctx, shipment), read: (ctx, id) => shipments.read(ctx, id) };
+function unmarked(shipments: ShipmentManager): Pick<ShipmentManager, "read" | "wasDeleted" | "park"> {
+  return {
+    read: (ctx, id) => shipments.read(ctx, id),
+    wasDeleted: (ctx, id) => shipments.wasDeleted(ctx, id),
+    park: (...args) => shipments.park(...args),
+  };
 }
 
 Deno.test("an item run twice sends one webhook and marks the shipment once", async () => {
@@ -76,7 +80,7 @@ Deno.test("an item run twice sends one webhook and marks the shipment once", asy
     assert.ok(Math.abs(Number(sent?.timestamp) - Date.now() / 1_000) < 60);
     assert.deepEqual(JSON.parse(sent?.body ?? ""), {
       type: "shipment.notified",
-      timestamp: item.createdAt.toISOString(),
+      timestamp: shipment.createdAt.toISOString(),
       data: {
         id: shipment.id,
         carrier: "DHL",
@@ -92,7 +96,8 @@ Deno.test("an item run twice sends one webhook and marks the shipment once", asy
 Deno.test("a crash between the webhook and the mark repeats the webhook under its id, and marks once", async () => {
   await withShipment(undefined, async ({ container, ctx, item, receiver, run, read }) => {
     const dying = new NotifyShipmentHandler({
-      shipments: { ...readOnly(container.shipments), markNotified: () => Promise.reject(new Error("killed")) },
+      shipments: { ...unmarked(container.shipments), markNotified: () => Promise.reject(new Error("killed")) },
+      endpoints: container.endpoints,
       webhooks: senderOf(container),
     });
     await assert.rejects(async () => await dying.handle(ctx, item, runOf()), /killed/);
@@ -110,12 +115,13 @@ Deno.test("a mark that lost its compare-and-set reads again: marked by another i
     let refusals = 1;
     const racing = new NotifyShipmentHandler({
       shipments: {
-        ...readOnly(container.shipments),
+        ...unmarked(container.shipments),
         markNotified: (on, record, version) =>
           refusals-- > 0
             ? Promise.reject(new ConflictError("lost"))
             : container.shipments.markNotified(on, record, version),
       },
+      endpoints: container.endpoints,
       webhooks: senderOf(container),
     });
     assert.equal(await racing.handle(ctx, item, runOf()), undefined);
@@ -181,7 +187,7 @@ Deno.test("Retry-After is obeyed within bounds, with 429 and 503 alone, and not 
         assert.equal(ended instanceof Deferral ? ended.delayMs : null, delayMs, `${status} with ${header}`);
       }
       assert.ok(await run({ attempt: 1, fence: 25 }) instanceof Error, "the 25th claim is charged");
-    });
+    }, { endpointPolicy: { downAfter: 100 } });
   }
 });
 
@@ -244,12 +250,122 @@ Deno.test("an item whose shipment does not exist, or is another org's, is a dead
 
 Deno.test("without a secret nothing is sent and nothing is lost: the item waits, uncharged, and says for what", async () => {
   await withShipment(undefined, async ({ container, receiver, ctx, item, read }) => {
-    const handler = new NotifyShipmentHandler({ shipments: container.shipments, webhooks: null });
+    const handler = new NotifyShipmentHandler({ ...container, webhooks: null });
     for (let run = 0; run < 2; run++) {
       const waits = await handler.handle(ctx, item, runOf());
       assert.ok(waits instanceof Deferral);
       assert.match(waits.note ?? "", /LANEWAY_WEBHOOK_SECRET/);
     }
     assert.deepEqual([receiver.received.length, (await read()).status], [0, "created"]);
+  });
+});
+
+const QUICK = { endpointPolicy: { downAfter: 3, probeMs: 60_000, probeCapMs: 600_000, probeHoldMs: 90_000 } };
+
+/** The endpoint of a world's receiver. */
+function hostOf({ receiver }: World): string {
+  return new URL(receiver.url).host;
+}
+
+Deno.test("failures in a row past the bound park the shipment, whose item then completes without sending", async () => {
+  await withShipment(() => new Response(null, { status: 502 }), async (world) => {
+    const { receiver, run, read, item } = world;
+    for (let i = 0; i < 2; i++) assert.ok(await run() instanceof Error);
+    assert.equal((await read()).parking, null);
+    assert.equal(await run(), undefined);
+    const parked = await read();
+    assert.match(parked.parking?.reason ?? "", /is down after 3 failures in a row; the last: .* answered 502/);
+    assert.deepEqual(parked.parking?.cursor, { lane: item.lane });
+    assert.ok(Number(parked.parking?.resumeAt) > Date.now());
+    assert.equal(await run(), undefined);
+    assert.deepEqual(await read(), parked);
+    assert.equal(receiver.received.length, 3);
+  }, QUICK);
+});
+
+Deno.test("while an endpoint is down other shipments park unsent, each once however often its item runs", async () => {
+  await withShipment(undefined, async (world) => {
+    const { container, ctx, receiver, run, read } = world;
+    for (let i = 0; i < 3; i++) await container.endpoints.failed(ctx, hostOf(world), false);
+    assert.equal(await run(), undefined);
+    const parked = await read();
+    assert.equal(await run(), undefined);
+    assert.deepEqual(await read(), parked);
+    assert.deepEqual([parked.version, receiver.received.length], [2, 0]);
+  }, QUICK);
+});
+
+for (const [answer, notified] of [[503, false], [204, true]] as const) {
+  Deno.test(`a probe answered ${answer} ${notified ? "marks its shipment and clears" : "parks it again and keeps"} the endpoint`, async () => {
+    const busy = () => new Response(null, { status: answer, headers: { "retry-after": "7" } });
+    await withShipment(busy, async (world) => {
+      const { container, ctx, receiver, run, read } = world;
+      for (let i = 0; i < 3; i++) await container.endpoints.failed(ctx, hostOf(world), false);
+      for (let i = 0; i < 2; i++) assert.equal(await run(), undefined);
+      const now = await read();
+      assert.deepEqual([now.status === "notified", now.parking === null], [notified, notified]);
+      const endpoint = await container.endpoints.read(ctx, hostOf(world));
+      assert.equal(endpoint?.failures ?? 0, notified ? 0 : 4);
+      assert.equal(receiver.received.length, 1, "one probe");
+    }, { endpointPolicy: { ...QUICK.endpointPolicy, probeMs: 0 } });
+  });
+}
+
+Deno.test("a refusal for good, and one that asks for patience, show that the endpoint is up", async () => {
+  for (const status of [410, 429, 404]) {
+    const answer: Answer = () => new Response(null, { status, headers: { "retry-after": "7" } });
+    await withShipment(answer, async (world) => {
+      const { container, ctx, run } = world;
+      for (let i = 0; i < 2; i++) await container.endpoints.failed(ctx, hostOf(world), false);
+      for (let i = 0; i < 2; i++) await run();
+      assert.equal(await container.endpoints.read(ctx, hostOf(world)), null, String(status));
+    }, QUICK);
+  }
+});
+
+Deno.test("a run cut off from this side says nothing of its endpoint", async () => {
+  const stop = new AbortController();
+  const stuck: Answer = (_received, _times, request) => {
+    stop.abort(new Error("drained"));
+    return new Promise((resolve) => request.signal.addEventListener("abort", () => resolve(new Response())));
+  };
+  await withShipment(stuck, async (world) => {
+    for (let i = 0; i < 2; i++) assert.match(String(await world.run({ signal: stop.signal })), /drained/);
+    assert.equal(await world.container.endpoints.read(world.ctx, hostOf(world)), null);
+  }, { ...QUICK, webhookTimeoutMs: 60_000 });
+});
+
+Deno.test("a shipment deleted before or while it is sent: its item completes, a second time too, and nothing is marked", async () => {
+  await withShipment(undefined, async ({ container, ctx, shipment, receiver, run }) => {
+    await container.shipments.deleteShipment(ctx, shipment, 1);
+    for (let i = 0; i < 2; i++) assert.equal(await run(), undefined);
+    assert.equal(receiver.received.length, 0);
+  });
+  let meanwhile: () => Promise<void> = () => Promise.resolve();
+  await withShipment(
+    async () => {
+      await meanwhile();
+      return new Response(null, { status: 204 });
+    },
+    async ({ container, ctx, shipment, receiver, run }) => {
+      meanwhile = () => container.shipments.deleteShipment(ctx, shipment, 1);
+      for (let i = 0; i < 2; i++) assert.equal(await run(), undefined);
+      assert.equal(receiver.received.length, 1);
+      assert.equal(await container.shipments.wasDeleted(ctx, shipment.id), true);
+    },
+  );
+});
+
+Deno.test("an item of a resumed shipment waits for its turn once, uncharged", async () => {
+  await withShipment(undefined, async ({ container, ctx, item, receiver, read }) => {
+    const resumed = { ...item, payload: { ...item.payload, startMs: 700 } };
+    const first = await container.handler.handle(ctx, resumed, runOf({ fence: 1 }));
+    assert.ok(first instanceof Deferral && first.delayMs === 700);
+    assert.equal(receiver.received.length, 0);
+    for (let i = 0; i < 2; i++) {
+      assert.equal(await container.handler.handle(ctx, resumed, runOf({ fence: 2 + i })), undefined);
+    }
+    assert.equal((await read()).status, "notified");
+    assert.equal(receiver.received.length, 1);
   });
 });

@@ -1,6 +1,6 @@
 import { CHAINS, createStorages } from "../../../mod.ts";
 import { ENGINES, openTestStore } from "../../../tests/support/stores.ts";
-import { shipmentStorage } from "../container.ts";
+import { endpointStorage, shipmentStorage } from "../container.ts";
 import { SHIPMENTS_CHAIN } from "../shipments/chain.ts";
 import { testShipmentStorage } from "./contract.ts";
 
@@ -9,6 +9,7 @@ for (const engine of ENGINES) {
     const open = await openTestStore(engine, [...CHAINS, SHIPMENTS_CHAIN]);
     return {
       storage: shipmentStorage(open.store),
+      endpoints: endpointStorage(open.store),
       outbox: createStorages(open.store).outbox,
       advance: (ms) => open.advance(ms),
       close: () => open.close(),
