@@ -48,7 +48,8 @@ export function formatChecks(checks: readonly Check[]): string[] {
   const width = Math.max(...checks.map((check) => check.name.length), 0);
   const lines = checks.map(({ name, state, said }) => `${state.padEnd(4)}  ${name.padEnd(width)}  ${said}`);
   const count = (state: Check["state"]) => checks.filter((check) => check.state === state).length;
-  return [...lines, `${count("ok")} ok, ${count("warn")} warnings, ${count("fail")} failed`];
+  const warnings = count("warn");
+  return [...lines, `${count("ok")} ok, ${warnings} warning${warnings === 1 ? "" : "s"}, ${count("fail")} failed`];
 }
 
 async function checkSqlite(path: string, context: CommandContext): Promise<Check[]> {

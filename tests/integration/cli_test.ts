@@ -14,6 +14,15 @@ const QUIET = ["--log-level", "error", "--log-format", "json"];
 
 const BAD: readonly (readonly [args: string, env: Record<string, string>, says: RegExp])[] = [
   ["--capcity 3", {}, /unknown option '--capcity' \(Did you mean --capacity\?\)/],
+  ["--zzz", {}, /unknown option '--zzz'; --help lists what there is/],
+  ["--store", {}, /--store <store>.*--help/],
+  ["check extra --store memory", {}, /"extra" with check.*test-worker check --help/],
+  ["check --store memory -- --health", {}, /"--health" with check: flags are not read after --/],
+  ["migrate up twice --store memory", {}, /"twice" with migrate/],
+  ["completions bash zsh", {}, /"zsh" with completions/],
+  ["completions", {}, /shell.*--help/],
+  ["help", {}, /did you mean --help\?/],
+  ["migrate --store memory", {}, /without a direction: say up, down or status/],
   ["--lease 30 --store memory", {}, /--lease "30".*30s/],
   ["--capacity 0 --store memory", {}, /--capacity "0".*1 to 2000/],
   ["--kind ECO --store memory", {}, /--kind ECO.*did you mean ECHO\?/],
