@@ -103,7 +103,10 @@ export function loginWarnings(facts: LoginFacts, use: "runtime" | "system" | "ho
     );
   }
   if (!facts.superuser && !facts.groups.includes(`laneway_${use}`)) {
-    warnings.push(`${who} is no member of laneway_${use}: run \`grant laneway_${use} to ${facts.login}\``);
+    const grant = `grant laneway_${use} to ${facts.login}`;
+    warnings.push(
+      `${who} is no member of laneway_${use}: run \`${grant}\`, after \`migrate up\`, which makes that role`,
+    );
   }
   if (use === "runtime" && facts.groups.includes("laneway_system")) {
     warnings.push(`${who} is also a member of laneway_system and sees every tenant: revoke it, use two logins`);
