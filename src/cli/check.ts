@@ -8,7 +8,7 @@ import { openDatabases } from "../db/postgres_database.ts";
 import { PostgresCache } from "../infra/postgres_cache.ts";
 import { decodeLiveness } from "../runtime/heartbeat.ts";
 import { databaseSettings } from "../runtime/open_store.ts";
-import { inspectDatabase, type Inspection, loginWarnings, type ServerFacts } from "../db/inspect.ts";
+import { inspectDatabase, type Inspection, loginFault, loginWarnings, type ServerFacts } from "../db/inspect.ts";
 import type { ChainStatus } from "../db/migration_rules.ts";
 import { describeStatus } from "../db/migrator.ts";
 import { sqliteMigrationStatus } from "../db/sqlite_migrator.ts";
@@ -103,10 +103,12 @@ function checkLogin(use: "runtime" | "system", facts: Inspection): Check[] {
   const name = `${use} login`;
   if (!facts.ok) return [fail(name, facts.problem)];
   const warnings = loginWarnings(facts.login, use);
-  if (warnings.length === 0) {
+  const fault = loginFault(facts.login, use);
+  if (warnings.length === 0 && fault === null) {
     return [{ name, state: "ok", said: `${facts.login.login} has the rights it needs, no more` }];
   }
-  return warnings.map((said) => ({ name, state: "warn", said }));
+  const found = warnings.map((said): Check => ({ name, state: "warn", said }));
+  return fault === null ? found : [fail(name, fault), ...found];
 }
 
 function checkServer(server: ServerFacts): Check[] {

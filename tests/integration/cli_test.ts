@@ -216,11 +216,19 @@ Deno.test("on Postgres: an unmigrated database and a wrong password end a worker
   }
 });
 
-Deno.test("check names each trouble: a superuser for a login, and a database that is down", async () => {
+Deno.test("check names each trouble: a superuser for a login, a login without its role (which no worker starts with), and a database that is down", async () => {
   const db = await createTestDatabase(CHAINS);
   try {
     const power = await runCli(["check"], { env: { ...urls(db), LANEWAY_DATABASE_URL: db.url("admin") } });
     assert.ok(power.out.some((line) => /^warn +runtime login .*superuser/.test(line)), power.out.join("\n"));
+    // Every item's statements would be refused, and its attempts be spent on that.
+    const env = { ...urls(db), LANEWAY_DATABASE_URL: db.url("system") };
+    const mixed = await runCli(["check"], { env });
+    assert.equal(mixed.code, 1);
+    assert.ok(mixed.out.some((line) => /^fail +runtime login .*grant laneway_runtime to/.test(line)), mixed.out.join());
+    const served = await runCli(["--http", "off", ...QUIET], { env });
+    assert.equal(served.code, 1);
+    assert.match(served.errors.join("|"), /no member of laneway_runtime: run `grant laneway_runtime to/);
   } finally {
     await db.drop();
   }
