@@ -8,7 +8,7 @@ import { openDatabases } from "../db/postgres_database.ts";
 import { PostgresCache } from "../infra/postgres_cache.ts";
 import { decodeLiveness } from "../runtime/heartbeat.ts";
 import { databaseSettings } from "../runtime/open_store.ts";
-import { inspectDatabase, type Inspection, loginWarnings, type ServerFacts } from "../db/inspect.ts";
+import { inspectDatabase, type Inspection, loginFault, loginWarnings, type ServerFacts } from "../db/inspect.ts";
 import type { ChainStatus } from "../db/migration_rules.ts";
 import { describeStatus } from "../db/migrator.ts";
 import { sqliteMigrationStatus } from "../db/sqlite_migrator.ts";
@@ -48,7 +48,8 @@ export function formatChecks(checks: readonly Check[]): string[] {
   const width = Math.max(...checks.map((check) => check.name.length), 0);
   const lines = checks.map(({ name, state, said }) => `${state.padEnd(4)}  ${name.padEnd(width)}  ${said}`);
   const count = (state: Check["state"]) => checks.filter((check) => check.state === state).length;
-  return [...lines, `${count("ok")} ok, ${count("warn")} warnings, ${count("fail")} failed`];
+  const warnings = count("warn");
+  return [...lines, `${count("ok")} ok, ${warnings} warning${warnings === 1 ? "" : "s"}, ${count("fail")} failed`];
 }
 
 async function checkSqlite(path: string, context: CommandContext): Promise<Check[]> {
@@ -102,10 +103,12 @@ function checkLogin(use: "runtime" | "system", facts: Inspection): Check[] {
   const name = `${use} login`;
   if (!facts.ok) return [fail(name, facts.problem)];
   const warnings = loginWarnings(facts.login, use);
-  if (warnings.length === 0) {
+  const fault = loginFault(facts.login, use);
+  if (warnings.length === 0 && fault === null) {
     return [{ name, state: "ok", said: `${facts.login.login} has the rights it needs, no more` }];
   }
-  return warnings.map((said) => ({ name, state: "warn", said }));
+  const found = warnings.map((said): Check => ({ name, state: "warn", said }));
+  return fault === null ? found : [fail(name, fault), ...found];
 }
 
 function checkServer(server: ServerFacts): Check[] {

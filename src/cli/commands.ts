@@ -108,7 +108,7 @@ async function openInput(file: string | undefined, context: CommandContext): Pro
     const why = cause instanceof Deno.errors.NotFound
       ? "there is no such file"
       : cause instanceof Deno.errors.NotCapable
-      ? "this build may not read files; give the lines on standard input"
+      ? "this build may not read it; give the lines on standard input, with --file - or without --file"
       : describeError(cause);
     throw new SettingsError(`Cannot read --file ${file}: ${why}`, { cause });
   }

@@ -22,10 +22,17 @@ export type ExitCode = keyof typeof EXIT_CODES;
 export function describeFailure(error: unknown): { readonly line: string; readonly code: ExitCode } {
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return { line: "", code: 0 };
-    return { line: oneLine(error.message.replace(/^error: /, "")), code: 2 };
+    return { line: usageLine(error), code: 2 };
   }
   if (error instanceof UsageError || error instanceof ValidationError) return { line: oneLine(error.message), code: 2 };
   return { line: oneLine(error instanceof LanewayError ? error.message : describeError(error)), code: 1 };
+}
+
+// Commander suggests a near name where it finds one; else help is what helps.
+function usageLine(error: CommanderError): string {
+  const line = oneLine(error.message.replace(/^error: /, ""));
+  const known = !error.code.startsWith("commander.") || line.includes("Did you mean");
+  return known ? line : `${line}; --help lists what there is`;
 }
 
 function oneLine(text: string): string {

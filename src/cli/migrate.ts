@@ -35,7 +35,8 @@ export function readDirection(
   const { direction, chain, steps } = flags;
   if (direction === "up" || direction === "status") return { direction, chain: chain ?? null };
   if (direction !== "down") {
-    throw new UsageError(`Cannot migrate ${JSON.stringify(direction ?? "")}: say up, down or status`);
+    const asked = direction === undefined ? "without a direction" : JSON.stringify(direction);
+    throw new UsageError(`Cannot migrate ${asked}: say up, down or status`);
   }
   // Taking tables down takes their rows along, so it is never done to "everything" by a short command.
   if (chain === undefined) {

@@ -145,13 +145,23 @@ function quiet(command: Command, io: CliIo): Command {
     // Errors are thrown and written once, as one line, by `runProgram`.
     writeErr: () => {},
     getOutHelpWidth: () => 110,
-  }).allowExcessArguments(false);
+    // Refused by `refuseExcess`: commander says how many they are, not which.
+  }).allowExcessArguments(true).hook("preAction", (_, acting) => refuseExcess(acting));
+}
+
+function refuseExcess(command: Command): void {
+  const taken = command.registeredArguments;
+  const extra = command.args[taken.length];
+  if (extra === undefined || taken.at(-1)?.variadic) return;
+  const path = [command.parent?.name(), command.name()].join(" ");
+  const dashed = extra.startsWith("-") ? "flags are not read after --" : "it takes no such word";
+  throw new UsageError(`Cannot use ${JSON.stringify(extra)} with ${command.name()}: ${dashed}; see ${path} --help`);
 }
 
 function refuseUnknownCommand(word: string | undefined, program: Command): void {
   if (word === undefined) return;
   const names = program.commands.map((command) => command.name());
-  const near = suggest(word, names);
+  const near = word === "help" ? "--help" : word === "version" ? "--version" : suggest(word, names);
   throw new CommanderError(
     2,
     "laneway.unknownCommand",

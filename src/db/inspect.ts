@@ -85,7 +85,18 @@ export async function inspectDatabase(url: string, options: InspectOptions): Pro
 }
 
 /**
- * What is wrong with a login for the use it is put to, each a sentence with its fix. Tenants are held apart by row
+ * Why a login cannot do what it is put to, with the fix; null when it can. No policy serves a login outside its role, so
+ * every item it touched would fail.
+ */
+export function loginFault(facts: LoginFacts, use: "runtime" | "system" | "host"): string | null {
+  if (facts.superuser || facts.groups.includes(`laneway_${use}`)) return null;
+  const grant = `grant laneway_${use} to ${facts.login}`;
+  return `The ${use} login ${facts.login} is no member of laneway_${use}: run \`${grant}\`, after \`migrate up\`, ` +
+    "which makes that role";
+}
+
+/**
+ * What is dangerous in a login for the use it is put to, each a sentence with its fix. Tenants are held apart by row
  * security, which owners (unless forced), superusers and BYPASSRLS logins escape.
  */
 export function loginWarnings(facts: LoginFacts, use: "runtime" | "system" | "host"): string[] {
@@ -101,9 +112,6 @@ export function loginWarnings(facts: LoginFacts, use: "runtime" | "system" | "ho
         facts.ownedTables.slice(0, 3).join(", ")
       }): migrate with a login of its own, not with this one`,
     );
-  }
-  if (!facts.superuser && !facts.groups.includes(`laneway_${use}`)) {
-    warnings.push(`${who} is no member of laneway_${use}: run \`grant laneway_${use} to ${facts.login}\``);
   }
   if (use === "runtime" && facts.groups.includes("laneway_system")) {
     warnings.push(`${who} is also a member of laneway_system and sees every tenant: revoke it, use two logins`);

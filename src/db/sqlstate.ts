@@ -63,8 +63,16 @@ function lostConnection(error: unknown, context: ErrorContext): UnavailableError
   const code = (error as DriverError | undefined)?.code;
   const label = typeof code === "string" ? `${code}: ` : "";
   const outcome: Outcome = context.opening || code === "57P03" ? "not-executed" : "unknown";
-  const doing = context.opening ? "Cannot connect to the database" : "The connection to the database was lost";
-  return new UnavailableError(`${doing} (${label}${messageOf(error)})`, outcome, { cause: error });
+  const said = `(${label}${messageOf(error)})`;
+  const message = context.opening
+    ? `Cannot connect to the database ${said}: ${connectFix(code)}`
+    : `The connection to the database was lost ${said}`;
+  return new UnavailableError(message, outcome, { cause: error });
+}
+
+function connectFix(code: unknown): string {
+  if (code === "ENOTFOUND" || code === "EAI_AGAIN") return "check the host of the database URL";
+  return "check that it runs, and host and port of the database URL";
 }
 
 function refusedConnection(state: string, error: unknown): UnavailableError | undefined {

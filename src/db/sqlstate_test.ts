@@ -66,7 +66,13 @@ Deno.test("translateError() leaves the outcome open when the connection is lost,
     const opening = translateError(cause, { opening: true });
     assert.ok(opening instanceof UnavailableError);
     assert.equal(opening.outcome, "not-executed");
+    assert.match(opening.message, /^Cannot connect to the database \(.*\): check that it runs, and host and port/);
   }
+});
+
+Deno.test("translateError() tells of a host that is not known", () => {
+  const unknown = Object.assign(new Error("getaddrinfo ENOTFOUND db.invalid"), { code: "ENOTFOUND" });
+  assert.match(translateError(unknown, { opening: true }).message, /check the host of the database URL$/);
 });
 
 Deno.test("translateError() passes errors of ours unchanged", () => {

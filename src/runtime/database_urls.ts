@@ -4,9 +4,8 @@
  *
  * @module
  */
-import { SettingsError } from "../core/errors.ts";
-import { describeError } from "../core/describe_error.ts";
 import type { Area } from "../db/database.ts";
+import { readSecretFile, type SecretFile } from "./secret_file.ts";
 import { UsageError } from "./usage_error.ts";
 
 /** The URLs of one area's database. Null where none was given. */
@@ -60,13 +59,6 @@ export interface UrlSources {
   readonly readFile?: (path: string) => SecretFile;
 }
 
-/** A file that holds a secret. */
-export interface SecretFile {
-  /** The permission bits, null where the platform has none. */
-  readonly mode: number | null;
-  readonly text: string;
-}
-
 /**
  * Reads all database URLs.
  *
@@ -97,36 +89,7 @@ function readUrl(env: string, sources: UrlSources): string | null {
   }
   if (direct !== null) return checkUrl(direct.trim(), env);
   if (path === null) return null;
-  return checkUrl(readSecret(path, `${env}_FILE`, sources.readFile ?? readSecretFile), `${env}_FILE`);
-}
-
-// An orchestrator mounts secrets here and sets their modes itself; only the container sees them.
-const MOUNTED_SECRETS = "/run/secrets/";
-
-function readSecret(path: string, label: string, readFile: (path: string) => SecretFile): string {
-  let file: SecretFile;
-  try {
-    file = readFile(path);
-  } catch (cause) {
-    const why = cause instanceof Deno.errors.NotFound
-      ? "there is no such file"
-      : cause instanceof Deno.errors.NotCapable
-      ? `this build may not read it: put it under ${MOUNTED_SECRETS}`
-      : describeError(cause);
-    throw new SettingsError(`Cannot read ${path} named by ${label}: ${why}`, { cause });
-  }
-  const mounted = path.startsWith(MOUNTED_SECRETS) && !path.includes("..");
-  if (file.mode !== null && (file.mode & 0o077) !== 0 && !mounted) {
-    const mode = (file.mode & 0o777).toString(8).padStart(4, "0");
-    throw new UsageError(
-      `Cannot use ${path} named by ${label}: its mode ${mode} lets others than its owner at it; run chmod 600 ${path}`,
-    );
-  }
-  return file.text.trim();
-}
-
-function readSecretFile(path: string): SecretFile {
-  return { mode: Deno.statSync(path).mode, text: Deno.readTextFileSync(path) };
+  return checkUrl(readSecretFile(path, `${env}_FILE`, sources.readFile), `${env}_FILE`);
 }
 
 // The value is never part of the message: it holds a password.

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { SettingsError } from "../core/errors.ts";
-import { readDatabaseUrls, type SecretFile } from "./database_urls.ts";
+import { readDatabaseUrls } from "./database_urls.ts";
+import type { SecretFile } from "./secret_file.ts";
 import { UsageError } from "./usage_error.ts";
 
 const URL = "postgres://runtime:s3cret@db:5432/laneway";
@@ -60,10 +61,22 @@ Deno.test("a missing file is the world's fault, a malformed URL the writer's, an
     () => read({ LANEWAY_DATABASE_URL_FILE: "/nope" }),
     (error) => error instanceof SettingsError && !(error instanceof UsageError) && /no such file/.test(error.message),
   );
+  const empty = { "/s/url": { mode: 0o100600, text: "\n" } };
+  assert.throws(() => read({ LANEWAY_DATABASE_URL_FILE: "/s/url" }, empty), /\/s\/url named by .*_FILE: it is empty/);
   for (const url of ["mysql://u:s3cret@h/x", "runtime:s3cret@db", "s3cret"]) {
     assert.throws(
       () => read({ LANEWAY_DATABASE_URL: url }),
       (error) => error instanceof UsageError && !error.message.includes("s3cret"),
     );
+  }
+});
+
+Deno.test("a folder in place of a file is told as that", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "laneway-urls-" });
+  try {
+    const env = (name: string) => name === "LANEWAY_DATABASE_URL_FILE" ? folder : undefined;
+    assert.throws(() => readDatabaseUrls({ env }), /it is a folder; name the file in it$/);
+  } finally {
+    await Deno.remove(folder);
   }
 });

@@ -8,7 +8,7 @@ import { SettingsError, UnavailableError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { MigrationChain } from "../db/chain.ts";
-import { inspectDatabase, loginWarnings } from "../db/inspect.ts";
+import { inspectDatabase, loginFault, loginWarnings } from "../db/inspect.ts";
 import { listenOn } from "../db/listener.ts";
 import { describeStatus, schemaStatus } from "../db/migrator.ts";
 import { type OpenDatabases, openDatabases } from "../db/postgres_database.ts";
@@ -60,7 +60,7 @@ export interface OpenStoreOptions {
  * Opens the store. A SQLite store is migrated on the way; a Postgres one must have been, by `migrate up`.
  *
  * @returns Null when `signal` ended the wait.
- * @throws {SettingsError} Unmigrated, a newer schema, a wrong password, no such database, a file that cannot be opened.
+ * @throws {SettingsError} Unmigrated, a newer schema, a login without its role, a wrong password, no such database, a file that cannot be opened.
  * @throws {UnavailableError} The database is down and nobody waits.
  */
 export async function openStore(options: OpenStoreOptions): Promise<OpenStore | null> {
@@ -99,11 +99,11 @@ async function openPostgres(options: OpenStoreOptions): Promise<OpenStore | null
       await open.close(500);
       return null;
     }
+    if (options.onWaiting !== undefined) await checkLogins(options);
   } catch (error) {
     await open.close(500);
     throw error;
   }
-  if (options.onWaiting !== undefined) await warnOfLogins(options);
   const listenUrl = settings.urls.listen ?? settings.urls.areas.queue?.system ?? settings.urls.system;
   const topics = new PostgresTopics({
     run: (sql, params) => open.databases.queue.system(sql, params),
@@ -152,12 +152,16 @@ export function databaseSettings(settings: Settings, applicationName: string): P
   };
 }
 
-// Tenants are only as apart as the logins are plain: a worker with too much power says so at every start.
-async function warnOfLogins({ settings, chains, logger }: OpenStoreOptions): Promise<void> {
+// Tenants are only as apart as the logins are plain: a worker with too much power says so at every start. One that lacks
+// its role must not start: each item's statements would be refused, and its attempts be spent on that.
+async function checkLogins({ settings, chains, logger }: OpenStoreOptions): Promise<void> {
   for (const use of ["runtime", "system"] as const) {
     const url = settings.urls[use];
     const facts = url === null ? null : await inspectDatabase(url, { chains });
-    for (const warning of facts?.ok ? loginWarnings(facts.login, use) : []) logger.warn("login.warning", { warning });
+    if (!facts?.ok) continue;
+    for (const warning of loginWarnings(facts.login, use)) logger.warn("login.warning", { warning });
+    const fault = loginFault(facts.login, use);
+    if (fault !== null) throw new SettingsError(fault);
   }
 }
 

@@ -75,7 +75,16 @@ export async function serve(options: ServeOptions): Promise<number> {
 
 async function serveBehindProbes(options: ServeOptions, phase: Phase, http: HttpServer | null): Promise<number> {
   const { logger, stop } = options;
-  const opening = openParts(options, (reason) => phase.reason = reason === null ? "starting" : `waiting: ${reason}`);
+  let said = false;
+  // Not at once: a start that fails is told in one line, the error's.
+  const sayListening = () => {
+    if (http !== null && !said) logger.info("http.listening", { url: http.url });
+    said = true;
+  };
+  const opening = openParts(options, (reason) => {
+    phase.reason = reason === null ? "starting" : `waiting: ${reason}`;
+    if (reason !== null) sayListening();
+  });
   // A signal while starting ends the wait, whatever the database does.
   const open = await Promise.race([opening, aborted(stop.stopping)]);
   if (open === null) {
@@ -85,6 +94,7 @@ async function serveBehindProbes(options: ServeOptions, phase: Phase, http: Http
   }
   try {
     const built = await options.definition.build(open.parts);
+    sayListening();
     try {
       return await run({ options, phase, open, built, http });
     } finally {
@@ -161,7 +171,6 @@ function startProbes(options: ServeOptions, phase: Phase): HttpServer {
     health: () => phase.runtime?.health() ?? starting(),
     ready: () => phase.runtime?.ready() ?? Promise.resolve(starting()),
   });
-  options.logger.info("http.listening", { url: http.url });
   return http;
 }
 

@@ -4,7 +4,8 @@
  * @module
  */
 import { suggest } from "../core/suggest.ts";
-import { type DatabaseUrls, readDatabaseUrls, type SecretFile, URL_VARIABLES } from "./database_urls.ts";
+import { type DatabaseUrls, readDatabaseUrls, URL_VARIABLES } from "./database_urls.ts";
+import type { SecretFile } from "./secret_file.ts";
 import { envName, FLAG_ENTRIES, type FlagKey, FLAGS, type FlagSpec, type FlagValues } from "./flags.ts";
 import { type FlagValue, parseFlag } from "./flag_values.ts";
 import { UsageError } from "./usage_error.ts";

@@ -45,7 +45,7 @@ type Env = Readonly<Record<string, string>>;
 
 /** Each is one line that names the trouble and the fix, without the password. */
 async function refusesWhatIsNotThere(binary: string, env: Env): Promise<void> {
-  const unmigrated = await runBinary(binary, [...SERVE, "--http", "off"], env);
+  const unmigrated = await runBinary(binary, SERVE, env);
   assert.equal(unmigrated.code, 1, unmigrated.errors);
   assert.match(unmigrated.errors, /migrate up/);
   const noStore = await runBinary(binary, ["--lane", "default"]);
@@ -56,10 +56,13 @@ async function refusesWhatIsNotThere(binary: string, env: Env): Promise<void> {
   assert.match(tooMuch.errors, /capacity.*pool-size/);
   const url = new URL(env.LANEWAY_DATABASE_URL ?? "");
   url.pathname = "/no_such_database";
-  const missing = await runBinary(binary, [...SERVE, "--http", "off"], { ...env, LANEWAY_DATABASE_URL: url.href });
+  const missing = await runBinary(binary, SERVE, { ...env, LANEWAY_DATABASE_URL: url.href });
   assert.equal(missing.code, 1, missing.errors);
   assert.match(missing.errors, /no_such_database/);
   for (const { errors } of [unmigrated, missing]) assert.equal(errors.includes(url.password), false, errors);
+  for (const { errors } of [unmigrated, noStore, tooMuch, missing]) {
+    assert.equal(errors.trim().split("\n").length, 1, `one line, not: ${errors}`);
+  }
 }
 
 async function migratesAndChecks(binary: string, env: Env): Promise<void> {
@@ -159,7 +162,8 @@ async function aNewerSchemaIsRefused(binary: string, env: Env, admin: PostgresCl
     "insert into queue.schema_migrations (version, name, checksum) values (99, 'from_the_future', 'x')",
     [],
   );
-  const newer = await runBinary(binary, [...SERVE, "--http", "off"], env);
+  const newer = await runBinary(binary, SERVE, env);
   assert.equal(newer.code, 1, newer.errors);
   assert.match(newer.errors, /99/);
+  assert.equal(newer.errors.trim().split("\n").length, 1, newer.errors);
 }

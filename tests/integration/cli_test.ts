@@ -14,6 +14,15 @@ const QUIET = ["--log-level", "error", "--log-format", "json"];
 
 const BAD: readonly (readonly [args: string, env: Record<string, string>, says: RegExp])[] = [
   ["--capcity 3", {}, /unknown option '--capcity' \(Did you mean --capacity\?\)/],
+  ["--zzz", {}, /unknown option '--zzz'; --help lists what there is/],
+  ["--store", {}, /--store <store>.*--help/],
+  ["check extra --store memory", {}, /"extra" with check.*test-worker check --help/],
+  ["check --store memory -- --health", {}, /"--health" with check: flags are not read after --/],
+  ["migrate up twice --store memory", {}, /"twice" with migrate/],
+  ["completions bash zsh", {}, /"zsh" with completions/],
+  ["completions", {}, /shell.*--help/],
+  ["help", {}, /did you mean --help\?/],
+  ["migrate --store memory", {}, /without a direction: say up, down or status/],
   ["--lease 30 --store memory", {}, /--lease "30".*30s/],
   ["--capacity 0 --store memory", {}, /--capacity "0".*1 to 2000/],
   ["--kind ECO --store memory", {}, /--kind ECO.*did you mean ECHO\?/],
@@ -207,11 +216,19 @@ Deno.test("on Postgres: an unmigrated database and a wrong password end a worker
   }
 });
 
-Deno.test("check names each trouble: a superuser for a login, and a database that is down", async () => {
+Deno.test("check names each trouble: a superuser for a login, a login without its role (which no worker starts with), and a database that is down", async () => {
   const db = await createTestDatabase(CHAINS);
   try {
     const power = await runCli(["check"], { env: { ...urls(db), LANEWAY_DATABASE_URL: db.url("admin") } });
     assert.ok(power.out.some((line) => /^warn +runtime login .*superuser/.test(line)), power.out.join("\n"));
+    // Every item's statements would be refused, and its attempts be spent on that.
+    const env = { ...urls(db), LANEWAY_DATABASE_URL: db.url("system") };
+    const mixed = await runCli(["check"], { env });
+    assert.equal(mixed.code, 1);
+    assert.ok(mixed.out.some((line) => /^fail +runtime login .*grant laneway_runtime to/.test(line)), mixed.out.join());
+    const served = await runCli(["--http", "off", ...QUIET], { env });
+    assert.equal(served.code, 1);
+    assert.match(served.errors.join("|"), /no member of laneway_runtime: run `grant laneway_runtime to/);
   } finally {
     await db.drop();
   }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { describeError, parseDuration, SettingsError, UsageError } from "../../mod.ts";
+import { parseDuration, readSecretFile, UsageError } from "../../mod.ts";
 
 /** Variables that the compiled binary may read. */
 export const ENV: readonly string[] = [
@@ -28,8 +28,9 @@ const SECRET = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
 /**
  * Reads the settings.
  *
- * @throws {UsageError} A variable is missing, malformed or out of range. The secret is never shown.
- * @throws {SettingsError} The secret's file cannot be read, or others than its owner may read it.
+ * @throws {UsageError} A variable is malformed or out of range, or others than its owner may read the secret's file.
+ *   The secret is never shown.
+ * @throws {SettingsError} The secret's file cannot be read.
  */
 export function readNotifierSettings(env: Readonly<Record<string, string>>): NotifierSettings {
   return {
@@ -56,8 +57,8 @@ function readSecret(env: Readonly<Record<string, string>>): string | null {
     throw new UsageError("Cannot use both LANEWAY_WEBHOOK_SECRET and LANEWAY_WEBHOOK_SECRET_FILE: unset one of them");
   }
   if (direct !== null) return checkSecret(direct.trim(), "LANEWAY_WEBHOOK_SECRET");
-  if (path !== null) return checkSecret(readSecretFile(path), "LANEWAY_WEBHOOK_SECRET_FILE");
-  return null;
+  if (path === null) return null;
+  return checkSecret(readSecretFile(path, "LANEWAY_WEBHOOK_SECRET_FILE"), "LANEWAY_WEBHOOK_SECRET_FILE");
 }
 
 function checkSecret(text: string, label: string): string {
@@ -65,26 +66,6 @@ function checkSecret(text: string, label: string): string {
   const bytes = encoded === undefined || encoded.length % 4 !== 0 ? 0 : atob(encoded).length;
   if (bytes >= 24 && bytes <= 64) return text;
   throw new UsageError(`Cannot use ${label}: it must be whsec_ and 24 to 64 bytes in base64`);
-}
-
-function readSecretFile(path: string): string {
-  let text: string;
-  let mode: number | null;
-  try {
-    mode = Deno.statSync(path).mode;
-    text = Deno.readTextFileSync(path);
-  } catch (cause) {
-    const why = cause instanceof Deno.errors.NotFound ? "there is no such file" : describeError(cause);
-    throw new SettingsError(`Cannot read ${path} named by LANEWAY_WEBHOOK_SECRET_FILE: ${why}`, { cause });
-  }
-  // An orchestrator mounts secrets there and sets their modes itself; only the container sees them.
-  const mounted = path.startsWith("/run/secrets/") && !path.includes("..");
-  if (mode !== null && (mode & 0o077) !== 0 && !mounted) {
-    throw new SettingsError(
-      `Cannot use ${path} named by LANEWAY_WEBHOOK_SECRET_FILE: others than its owner may read it; run chmod 600 ${path}`,
-    );
-  }
-  return text.trim();
 }
 
 function readDuration(

@@ -16,7 +16,10 @@ Deno.test("readNotifierSettings() takes a secret from its variable, or from a fi
     await Deno.chmod(path, 0o600);
     assert.equal(readNotifierSettings({ LANEWAY_WEBHOOK_SECRET_FILE: path }).webhookSecret, SECRET);
     await Deno.chmod(path, 0o644);
-    assert.throws(() => readNotifierSettings({ LANEWAY_WEBHOOK_SECRET_FILE: path }), /chmod 600/);
+    assert.throws(
+      () => readNotifierSettings({ LANEWAY_WEBHOOK_SECRET_FILE: path }),
+      (error) => error instanceof UsageError && /mode 0\d{3}.*chmod 600/.test(error.message),
+    );
   } finally {
     await Deno.remove(path);
   }

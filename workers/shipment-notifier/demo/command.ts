@@ -8,11 +8,13 @@
  */
 import {
   describeError,
+  type Parts,
   type RunningWorker,
   SettingsError,
   systemClock,
   type WorkerCommand,
   type WorkerCommandCall,
+  type WorkerParts,
 } from "../../../mod.ts";
 import sample from "../sample.ndjson" with { type: "text" };
 import { build, shipmentManager } from "../container.ts";
@@ -110,13 +112,14 @@ async function work(demo: Demo, { store, secret, receiver }: Setup): Promise<voi
   const kind = notifyShipmentKind(RETRY);
   // The receiver stands in for every host: its path begins with the host that was meant.
   const route = (url: string) => `${receiver.url}/${new URL(url).host}${new URL(url).pathname}`;
+  // Closed after the drain, the store still open: what finished in the grace is counted too.
+  const built = (parts: Parts): WorkerParts => ({
+    ...build(parts, { route, kind, endpointPolicy: PATIENT }),
+    close: async () => await demo.tracker?.look(true),
+  });
   const running = Promise.withResolvers<RunningWorker>();
   const served = call.serve({
-    definition: {
-      ...call.definition,
-      kinds: [kind],
-      build: (parts) => build(parts, { route, kind, endpointPolicy: PATIENT }),
-    },
+    definition: { ...call.definition, kinds: [kind], build: (parts) => built(parts) },
     settings: demoSettings(call, store),
     env: { LANEWAY_WEBHOOK_SECRET: secret, LANEWAY_WEBHOOK_SECRET_FILE: "" },
     until: stop.signal,
@@ -179,7 +182,6 @@ async function follow(demo: Demo, tracker: Tracker, fed: AbortSignal): Promise<v
     await tracker.look(all);
     demo.progress.draw();
   }
-  if (signal.aborted) await tracker.look(true);
 }
 
 function arrived(demo: Demo, delivery: Delivery): void {

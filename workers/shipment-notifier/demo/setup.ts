@@ -50,7 +50,11 @@ export async function prepareFile(store: StoreChoice, fresh: boolean): Promise<v
     }
   } catch (cause) {
     if (cause instanceof SettingsError) throw cause;
-    throw new SettingsError(`Cannot prepare the file ${store.path}: ${describeError(cause)}`, { cause });
+    throw new SettingsError(
+      `Cannot prepare the file ${store.path}: ${describeError(cause)}; run it in a folder that can be written, ` +
+        "or name a file with --file",
+      { cause },
+    );
   }
 }
 

@@ -108,6 +108,11 @@ for (const signal of ["SIGINT", "SIGKILL"] as const) {
       if (signal === "SIGINT") {
         assert.equal(end.code, 130, stopped.stderr());
         assert.match(stopped.stdout(), /\ninterrupted: run it again to go on where it stopped\n$/);
+        assert.match(
+          stopped.stdout(),
+          new RegExp(`\\n${before.length} delivered, `),
+          "the drain's deliveries count too",
+        );
         const claimed = await counted(file, "select id from queue_work_items where status = 'claimed'");
         assert.deepEqual(claimed, [], "every item was handed back");
       }
