@@ -6,7 +6,7 @@
  */
 
 /** Groups flags in help and README, in this order. */
-export const SECTIONS = ["Work", "Timing", "Store", "Retention", "HTTP", "Logs"] as const;
+export const SECTIONS = ["Work", "Timing", "Store", "Retention", "HTTP", "Logs", "Traces"] as const;
 
 /** A group of flags. */
 export type FlagSection = (typeof SECTIONS)[number];
@@ -263,6 +263,15 @@ export const FLAGS = {
     default: "auto",
     values: ["auto", "json", "text"],
     help: "auto writes text on a terminal and one JSON line an event elsewhere.",
+  },
+  traces: {
+    flag: "traces",
+    section: "Traces",
+    type: "enum",
+    default: "off",
+    values: ["on", "off"],
+    help:
+      "A span for each run, by Deno's own exporter to OTEL_EXPORTER_OTLP_ENDPOINT. From source also set OTEL_DENO=true.",
   },
 } as const satisfies Readonly<Record<string, FlagSpec>>;
 

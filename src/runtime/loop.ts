@@ -290,7 +290,9 @@ export class Loop {
     const startedMs = clock.monotonic();
     this.#recentKinds.add(item.kind);
     const { timeoutMs } = handler.kind;
-    const verdict = withSpan(run.claimed, () => runHandler(run, handler, clock));
+    const verdict = this.#o.traces === true
+      ? withSpan(run.claimed, () => runHandler(run, handler, clock))
+      : runHandler(run, handler, clock);
     const timeout = timeoutMs > 0 ? this.#deadlines.add(timeoutMs, () => timeOut(run, timeoutMs)) : null;
     // A deaf handler keeps its slot until it settles, but not its item: that is handed back after the grace.
     const deaf = new Promise<Verdict>((resolve) => {

@@ -19,6 +19,7 @@ import { checkKinds, chooseHandlers } from "./kinds.ts";
 import { openParts } from "./open_parts.ts";
 import { requireStore, type Settings } from "./settings.ts";
 import type { StopRequest } from "./signals.ts";
+import { isRecording } from "./tracing.ts";
 import type { Probe, WorkerRuntime, WorkerRuntimeOptions } from "./types.ts";
 import { createWorkerRuntime } from "./worker.ts";
 
@@ -63,6 +64,11 @@ export async function serve(options: ServeOptions): Promise<number> {
   requireStore(settings, "work");
   definition.checkEnv?.(options.env);
   for (const warning of settings.warnings) logger.warn("settings.warning", { warning });
+  if (settings.traces === "on" && !isRecording()) {
+    logger.warn("settings.warning", {
+      warning: "--traces on has no effect in a process started without OTEL_DENO=true",
+    });
+  }
   const phase: Phase = { runtime: null, reason: "starting" };
   const http = settings.http === "on" ? startProbes(options, phase) : null;
   try {
@@ -149,6 +155,7 @@ function runtimeOptions(options: ServeOptions, open: OpenParts, built: WorkerPar
     clock: options.clock,
     logger: options.logger,
     metrics: options.metrics,
+    traces: settings.traces === "on",
     capacity: settings.capacity,
     leaseMs: settings.leaseMs,
     pollMs: settings.pollMs,

@@ -9,7 +9,8 @@ import { describeError } from "../core/describe_error.ts";
 import type { ClaimedItem } from "../work/types.ts";
 import type { Verdict } from "./run.ts";
 
-const TRACEPARENT = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
+// Of a later version more may follow; ff is none, and neither is an id of zeros.
+const TRACEPARENT = /^(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(?:-.*)?$/;
 const tracer = trace.getTracer("laneway");
 
 /** Runs `run` inside the item's span; a failing verdict marks the span. */
@@ -30,6 +31,7 @@ export function withSpan(claimed: ClaimedItem, run: () => Promise<Verdict>): Pro
   return tracer.startActiveSpan(`work ${item.kind}`, options, ROOT_CONTEXT, async (span) => {
     try {
       const verdict = await run();
+      span.setAttribute("laneway.run.outcome", verdict.type);
       if (verdict.type === "fail") {
         span.setStatus({ code: SpanStatusCode.ERROR, message: describeError(verdict.error) });
       }
@@ -38,6 +40,14 @@ export function withSpan(claimed: ClaimedItem, run: () => Promise<Verdict>): Pro
       span.end();
     }
   });
+}
+
+/**
+ * Whether spans lead anywhere: only a process started with `OTEL_DENO=true` records them, or a binary compiled so. Makes a
+ * span that is never ended, and so never exported.
+ */
+export function isRecording(): boolean {
+  return tracer.startSpan("probe", { root: true }, ROOT_CONTEXT).isRecording();
 }
 
 /** The link to a W3C traceparent; null when there is none or it is malformed. */

@@ -50,6 +50,8 @@ export interface WorkerRuntimeOptions {
   readonly logger: Logger;
   /** Counts and gauges. */
   readonly metrics: Metrics;
+  /** Whether each run has a span; it is exported where the process has OpenTelemetry on. Default false. */
+  readonly traces?: boolean;
   /** Handlers at once, at least 1. */
   readonly capacity: number;
   /** How long a claim holds unrenewed, milliseconds. */
