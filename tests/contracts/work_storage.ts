@@ -6,7 +6,14 @@
 import assert from "node:assert/strict";
 import { EMPTY_UUID, newId } from "../../src/core/ids.ts";
 import { DEFAULT_RETRY, RETRY_FLOOR_MS, retryDelay } from "../../src/work/rules.ts";
-import type { ClaimRef, ItemInsert, OwnedItem, Settlement, WorkStorage } from "../../src/work/storage.ts";
+import type {
+  CallerTransaction,
+  ClaimRef,
+  ItemInsert,
+  OwnedItem,
+  Settlement,
+  WorkStorage,
+} from "../../src/work/storage.ts";
 import type { WorkItem } from "../../src/work/types.ts";
 import { type Cases, contractSuite, type Harness } from "./contract.ts";
 
@@ -16,6 +23,8 @@ export interface WorkHarness extends Harness {
   readonly storage: WorkStorage;
   /** Sets columns of one item past every rule, as an operator's SQL would. Values are SQL literals of both engines. */
   tamper(orgId: string, id: string, assignments: Readonly<Record<string, string>>): Promise<void>;
+  /** Runs `work` in a transaction of a caller's own, committed unless it rejects. Absent where the storage joins none. */
+  transaction?(work: (tx: CallerTransaction) => Promise<void>): Promise<void>;
 }
 
 /** Runs the contract over the storage that `make` provides. */
@@ -190,6 +199,35 @@ const CASES: Cases<WorkHarness> = {
     assert.equal(outcomes.flat().filter((outcome) => outcome === "INSERTED").length, 1);
     const holders = await Promise.all(inserts.map((one) => h.storage.readItemByKey(orgId, one.item.idempotencyKey)));
     assert.equal(holders.filter((holder) => holder !== null).length, 1);
+  },
+  "createItemIn() lands with its caller's transaction or not at all, or is refused where none can be joined": async (
+    h,
+  ) => {
+    const orgId = newId();
+    const [kept, lost] = [insert(), insert()];
+    const { storage } = h;
+    if (h.transaction === undefined) {
+      const tx = { query: () => assert.fail("nothing is asked of it") };
+      await assert.rejects(async () => await storage.createItemIn(tx, orgId, kept), { code: "VALIDATION" });
+    } else {
+      const outcomes: string[] = [];
+      await h.transaction(async (tx) => {
+        outcomes.push(await storage.createItemIn(tx, orgId, kept));
+        outcomes.push(await storage.createItemIn(tx, orgId, insert({ idempotencyKey: kept.item.idempotencyKey })));
+        outcomes.push(await storage.createItemIn(tx, orgId, insert({ id: kept.item.id })));
+      });
+      assert.deepEqual(outcomes, ["INSERTED", "KEY_EXISTS", "ID_EXISTS"]);
+      assert.equal((await read(h, orgId, kept.item.id)).idempotencyKey, kept.item.idempotencyKey);
+      await assert.rejects(
+        h.transaction(async (tx) => {
+          assert.equal(await storage.createItemIn(tx, orgId, lost), "INSERTED");
+          throw new Error("rolled back");
+        }),
+        /rolled back/,
+      );
+    }
+    assert.equal(await storage.readItem(orgId, lost.item.id), null);
+    assert.equal(await storage.readItemByKey(orgId, lost.item.idempotencyKey), null);
   },
   "readItem() and readItemByKey() find nothing of another org": async (h) => {
     const item = await put(h, newId(), { lane: lane() });

@@ -1,4 +1,6 @@
+import postgres from "postgres";
 import { createStorages } from "../../src/storages.ts";
+import type { CallerTransaction } from "../../src/work/storage.ts";
 import { ENGINES, openTestStore } from "../support/stores.ts";
 import { testWorkStorage, type WorkHarness } from "./work_storage.ts";
 import { testWorkStorageValues } from "./work_storage_values.ts";
@@ -10,6 +12,9 @@ for (const engine of ENGINES) {
       storage: createStorages(test.store).work,
       advance: (ms) => test.advance(ms),
       close: () => test.close(),
+      ...(test.database === undefined
+        ? {}
+        : { transaction: (work) => transaction(test.database?.url("runtime"), work) }),
       tamper: async (orgId, id, assignments) => {
         const set = Object.entries(assignments).map(([column, value]) => `${column} = ${value}`).join(", ");
         await test.sql(
@@ -20,4 +25,20 @@ for (const engine of ENGINES) {
   };
   testWorkStorage(engine, make);
   testWorkStorageValues(engine, make);
+}
+
+/** A producer's own connection and transaction, on the runtime login. */
+async function transaction(url = "", work: (tx: CallerTransaction) => Promise<void>): Promise<void> {
+  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  const tx: CallerTransaction = { query: (text, params) => sql.unsafe(text, params as string[], { prepare: true }) };
+  try {
+    await sql.unsafe("begin");
+    await work(tx);
+    await sql.unsafe("commit");
+  } catch (error) {
+    await sql.unsafe("rollback").catch(() => {});
+    throw error;
+  } finally {
+    await sql.end({ timeout: 5 });
+  }
 }

@@ -42,3 +42,17 @@ Deno.test("README's paths exist", async () => {
   }
   assert.deepEqual(missing, []);
 });
+
+Deno.test("every room with a storage has a page of one screen in the product's words, linked from README", async () => {
+  const rooms = new Set(
+    (await readSources("src")).filter(({ path }) => path.includes("/storage/")).map(({ path }) => path.split("/")[1]),
+  );
+  assert.ok(rooms.size >= 5);
+  for (const room of rooms) {
+    const path = `src/${room}/README.md`;
+    const page = await Deno.readTextFile(ROOT + path);
+    assert.ok(page.split("\n").length <= 50, `${path} is longer than a screen`);
+    assert.doesNotMatch(page, /```[a-z]|\bdeno\b|LANEWAY_|\s--[a-z]/, `${path} instructs developers or operators`);
+    assert.ok(readme.includes(`](${path})`), `README does not link ${path}`);
+  }
+});

@@ -1,5 +1,5 @@
 /**
- * The SQL that the outbox's README gives to every other language, run as it stands there.
+ * The SQL that README gives to every other language, run as it stands there.
  */
 import assert from "node:assert/strict";
 import { z } from "zod";
@@ -14,8 +14,8 @@ const ORG = "018f0000-0000-7000-8000-000000000001";
 const ITEM = "018f0000-0000-7000-8000-00000000000a";
 
 Deno.test("the README's SQL enqueues in a transaction of its writer's own: with its commit, or not at all", async () => {
-  const readme = await Deno.readTextFile(`${ROOT}src/outbox/README.md`);
-  const sql = /```sql\n([\s\S]*?)```/.exec(readme)?.[1];
+  const readme = await Deno.readTextFile(`${ROOT}README.md`);
+  const sql = /```sql\n(select set_config[\s\S]*?)```/.exec(readme)?.[1];
   assert.ok(sql);
   const rig = await openManagers("postgres", { kinds: [KIND] });
   const writer = await PostgresClient.open(rig.test.database?.url("runtime") ?? "");
