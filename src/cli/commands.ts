@@ -10,6 +10,7 @@ import { limitRepeats } from "../core/log_limit.ts";
 import { createMetrics, type ScrapableMetrics } from "../core/prom_metrics.ts";
 import { guardStrayErrors } from "../db/stray_errors.ts";
 import { type OpenParts, versionOf, type WorkerCommand } from "../runtime/definition.ts";
+import { checkKinds } from "../runtime/kinds.ts";
 import { openParts } from "../runtime/open_parts.ts";
 import { serve } from "../runtime/serve.ts";
 import { requireStore, type Settings } from "../runtime/settings.ts";
@@ -70,6 +71,8 @@ export async function enqueueCommand(
   const single = isSingle(flags) ? parseRequest(fieldsOf(flags)) : null;
   if (typeof single === "string") throw new UsageError(`Cannot enqueue: ${single}`);
   const defaults = defaultsOf(flags);
+  // Before a store is opened, which on SQLite makes the file.
+  if (flags.kind !== undefined) checkKinds([flags.kind], definition.kinds.map((kind) => kind.name));
   requireStore(settings, "work");
   if (settings.store?.engine === "sqlite" && settings.store.path === ":memory:") {
     throw new UsageError("Cannot enqueue into --store memory: it ends with this command; use sqlite:PATH or Postgres");

@@ -161,6 +161,12 @@ function refuseExcess(command: Command): void {
 function refuseUnknownCommand(word: string | undefined, program: Command): void {
   if (word === undefined) return;
   const names = program.commands.map((command) => command.name());
+  // Flags went before it, so that what was read is `serve` with one word too many.
+  if (names.includes(word)) {
+    throw new UsageError(
+      `Cannot use ${word} behind flags: the command comes first, as in ${program.name()} ${word} [flags]`,
+    );
+  }
   const near = word === "help" ? "--help" : word === "version" ? "--version" : suggest(word, names);
   throw new CommanderError(
     2,

@@ -72,11 +72,7 @@ export class SqliteDatabase {
       this.#db.exec(`pragma synchronous = ${path === ":memory:" ? "OFF" : options.synchronous ?? "FULL"}`);
       this.#db.exec(`pragma busy_timeout = ${ENGINE_BUSY_MS}`);
     } catch (cause) {
-      throw new SettingsError(
-        `Cannot open the store sqlite:${path}: ${cause instanceof Error ? cause.message : cause}; name a file in a ` +
-          `folder that exists and can be written, or use --store memory`,
-        { cause },
-      );
+      throw new SettingsError(`Cannot open the store sqlite:${path}: ${whyClosed(cause)}`, { cause });
     }
   }
 
@@ -169,6 +165,18 @@ export class SqliteDatabase {
       script: (sql) => this.#db.exec(sql),
     };
   }
+}
+
+// Deno's own text speaks of flags that a compiled binary does not take.
+function whyClosed(cause: unknown): string {
+  if (cause instanceof Deno.errors.NotCapable) {
+    return "this program may not read and write it; a binary for containers writes no files: use Postgres or " +
+      "--store memory, or build with --profile general";
+  }
+  return `${
+    cause instanceof Error ? cause.message : cause
+  }; name a file in a folder that exists and can be written, or ` +
+    "use --store memory";
 }
 
 function sqliteCode(error: unknown): number | undefined {

@@ -150,6 +150,33 @@ Deno.test("what a claim brings after half its lease is handed back, and does not
     for (const id of ids) assert.equal((await rig.untilStatus(ctx, id, "done")).attempts, 1, "uncharged");
   }));
 
+Deno.test("an item of a kind the worker lacks is handed back uncharged, and not claimable again at once", () => {
+  const OTHER = defineKind("OTHER", { schema: z.looseObject({}) });
+  return WorkerRig.with(async (rig) => {
+    const ctx = await rig.org();
+    const id = await rig.enqueue(ctx, { kind: OTHER.name });
+    const { work } = rig.managers;
+    // Bounded, so that an item claimable at once fails this test and does not spin in it.
+    let brought = 0;
+    rig.start(() => assert.fail("its handler is of another kind"), {
+      work: {
+        claim: async (rctx, options) => {
+          const claimed = brought < 3 ? await work.claim(rctx, { ...options, kinds: [OTHER.name] }) : [];
+          brought += claimed.length;
+          return claimed;
+        },
+      },
+    });
+    await rig.until("handed back", async () => (await rig.read(ctx, id)).note !== null);
+    const item = await rig.read(ctx, id);
+    assert.deepEqual([item.status, item.attempts, item.claims], ["queued", 0, 1]);
+    assert.match(item.note ?? "", /no handler for OTHER/);
+    await rig.clock.tick(30_000);
+    assert.equal((await rig.read(ctx, id)).claims, 1, "it waits for a worker that has the kind");
+    assert.equal(rig.logged("work.run_broke"), 0);
+  }, { kinds: [TASK, OTHER] });
+});
+
 Deno.test("a renewal that failed does not leave an idle worker unhealthy once the database answers again", () =>
   WorkerRig.with(async (rig) => {
     const ctx = await rig.org();

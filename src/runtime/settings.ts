@@ -103,8 +103,9 @@ function resolveStore(written: string | null, urls: DatabaseUrls): StoreChoice |
 export function requireStore(settings: Settings, need: "work" | "migrate"): StoreChoice {
   if (settings.store === null) {
     if (need === "migrate" && settings.urls.migrate !== null) return { engine: "postgres" };
+    const variable = need === "migrate" ? "LANEWAY_MIGRATE_DATABASE_URL" : "LANEWAY_DATABASE_URL";
     throw new UsageError(
-      "Cannot tell which store to use: set LANEWAY_DATABASE_URL (or LANEWAY_DATABASE_URL_FILE) for Postgres, " +
+      `Cannot tell which store to use: set ${variable} (or ${variable}_FILE) for Postgres, ` +
         "or give --store memory or --store sqlite:PATH",
     );
   }

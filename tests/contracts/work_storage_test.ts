@@ -3,7 +3,6 @@ import { createStorages } from "../../src/storages.ts";
 import type { CallerTransaction } from "../../src/work/storage.ts";
 import { ENGINES, openTestStore } from "../support/stores.ts";
 import { testWorkStorage, type WorkHarness } from "./work_storage.ts";
-import { testWorkStorageValues } from "./work_storage_values.ts";
 
 for (const engine of ENGINES) {
   const make = async (): Promise<WorkHarness> => {
@@ -24,7 +23,6 @@ for (const engine of ENGINES) {
     };
   };
   testWorkStorage(engine, make);
-  testWorkStorageValues(engine, make);
 }
 
 /** A producer's own connection and transaction, on the runtime login. */

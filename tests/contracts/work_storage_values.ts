@@ -9,15 +9,19 @@ import { newId } from "../../src/core/ids.ts";
 import { encodeJson } from "../../src/core/json.ts";
 import { defineKind } from "../../src/work/kinds.ts";
 import { buildInsert } from "../../src/work/new_item.ts";
-import type { ClaimRef, ItemInsert, OwnedItem } from "../../src/work/storage.ts";
+import type { CallerTransaction, ClaimRef, ItemInsert, OwnedItem, WorkStorage } from "../../src/work/storage.ts";
 import type { NewWorkItem, Payload, WorkItem } from "../../src/work/types.ts";
 import { z } from "zod";
-import { type Cases, contractSuite } from "./contract.ts";
-import type { WorkHarness } from "./work_storage.ts";
+import type { Cases, Harness } from "./contract.ts";
 
-/** Runs the second part of the contract over the storage that `make` provides. */
-export function testWorkStorageValues(name: string, make: () => Promise<WorkHarness>): void {
-  contractSuite(`WorkStorage, values and clocks, on ${name}`, make, CASES);
+/** What the work suite runs over. */
+export interface WorkHarness extends Harness {
+  /** The storage under test. */
+  readonly storage: WorkStorage;
+  /** Sets columns of one item past every rule, as an operator's SQL would. Values are SQL literals of both engines. */
+  tamper(orgId: string, id: string, assignments: Readonly<Record<string, string>>): Promise<void>;
+  /** Runs `work` in a transaction of a caller's own, committed unless it rejects. Absent where the storage joins none. */
+  transaction?(work: (tx: CallerTransaction) => Promise<void>): Promise<void>;
 }
 
 const KIND = defineKind("CONTRACT_KIND", { schema: z.looseObject({}) });
@@ -81,7 +85,8 @@ function plain(value: unknown): unknown {
   return JSON.parse(JSON.stringify(value));
 }
 
-const CASES: Cases<WorkHarness> = {
+/** The cases that `testWorkStorage` adds to its own. */
+export const VALUE_CASES: Cases<WorkHarness> = {
   "every payload that is taken comes back exactly": async (h) => {
     const lane = `lane-${newId()}`;
     const given = payloads(300);

@@ -28,12 +28,15 @@ const BAD: readonly (readonly [args: string, env: Record<string, string>, says: 
   ["--kind ECO --store memory", {}, /--kind ECO.*did you mean ECHO\?/],
   ["--store oracle", {}, /--store "oracle".*memory, sqlite:PATH or postgres/],
   ["", {}, /LANEWAY_DATABASE_URL.*--store memory/],
+  ["--store memory check", {}, /Cannot use check behind flags.*test-worker check \[flags\]/],
   ["srve", {}, /Unknown command "srve", did you mean serve\?/],
   ["--database-url postgres://u:s3cret@h/x", {}, /set LANEWAY_DATABASE_URL/],
   ["migrate sideways --store memory", {}, /say up, down or status/],
   ["migrate down --store memory", {}, /--chain/],
   ["enqueue --key k --store sqlite:x.db", {}, /org is missing/],
   ["enqueue --store memory", {}, /sqlite:PATH or Postgres/],
+  [`enqueue --key k --org ${ORG} --kind ECO --store sqlite:x.db`, {}, /--kind ECO.*did you mean ECHO\?/],
+  ["migrate up", {}, /set LANEWAY_MIGRATE_DATABASE_URL .*--store sqlite:PATH/],
   ["completions tcsh", {}, /bash, zsh, fish/],
   ["--store memory", { LANEWAY_LEASE: "forever" }, /LANEWAY_LEASE "forever"/],
 ];
@@ -211,6 +214,17 @@ Deno.test("on Postgres: an unmigrated database and a wrong password end a worker
     assert.match(empty.errors.join("|"), /not migrated.*migrate up/);
     const bare = await runCli(["check"], { env: urls(db) });
     assert.equal(bare.code, 1);
+    if (Deno.env.get("LANEWAY_TEST_DATABASE_URL")) {
+      console.log("left out: a wrong password, as the given server may trust everybody");
+      return;
+    }
+    const wrong = new URL(db.url("runtime"));
+    Object.assign(wrong, { username: "needs_password", password: "hunter2" });
+    const env = { ...urls(db), LANEWAY_DATABASE_URL: wrong.href, LANEWAY_SYSTEM_DATABASE_URL: wrong.href };
+    const refused = await runCli(["--http", "off", ...QUIET], { env });
+    assert.deepEqual([refused.code, refused.errors.length], [1, 1]);
+    assert.match(refused.errors[0] ?? "", /password authentication failed.*check user and password/);
+    assert.equal(/\n|hunter2/.test(refused.errors[0] ?? ""), false);
   } finally {
     await db.drop();
   }
