@@ -4,17 +4,13 @@
  * @module
  */
 import assert from "node:assert/strict";
-import { systemClock } from "../../src/core/clock.ts";
 import { UnavailableError, ValidationError } from "../../src/core/errors.ts";
 import { newId } from "../../src/core/ids.ts";
-import { silentLogger } from "../../src/core/log.ts";
-import { noMetrics } from "../../src/core/metrics.ts";
 import { defineKind } from "../../src/work/kinds.ts";
 import type { WorkManager } from "../../src/work/manager.ts";
-import type { ClaimRequest, WorkStorage } from "../../src/work/storage.ts";
+import type { ClaimRequest } from "../../src/work/storage.ts";
 import type { ClaimedItem, NewWorkItem } from "../../src/work/types.ts";
-import { createWorkManager } from "../../src/work/work_manager.ts";
-import { ANY, type ManagersRig, openManagers } from "../support/managers_rig.ts";
+import { ANY, type ManagersRig, openManagers, withStorage } from "../support/managers_rig.ts";
 import { ENGINES } from "../support/stores.ts";
 
 const OTHER = defineKind("OTHER", { schema: ANY.schema });
@@ -36,31 +32,6 @@ function lane(): string {
   return `lane-${newId()}`;
 }
 
-/** The rig's work manager over a storage some of whose methods are replaced. */
-function withStorage(rig: ManagersRig, replaced: Partial<WorkStorage>): WorkManager {
-  const storage = new Proxy(rig.storages.work, {
-    get(target, name) {
-      const own = (replaced as Record<string | symbol, unknown>)[name];
-      if (own !== undefined) return own;
-      const value = Reflect.get(target, name);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
-  const { tenancy, audit } = rig.managers;
-  return createWorkManager({
-    storage,
-    tenancy,
-    audit,
-    topics: rig.topics,
-    clock: systemClock,
-    logger: silentLogger,
-    metrics: noMetrics,
-    kinds: [ANY, OTHER],
-    itemRetentionMs: 60_000,
-    keyRetentionMs: 120_000,
-  });
-}
-
 /** A manager whose next claims take effect and lose their answers, until `heal`. */
 function losingClaims(rig: ManagersRig): { work: WorkManager; heal(): void } {
   let losing = true;
@@ -74,7 +45,7 @@ function losingClaims(rig: ManagersRig): { work: WorkManager; heal(): void } {
       if (losing) throw LOST;
       return await rig.storages.work.readClaimed(token);
     },
-  });
+  }, [OTHER]);
   return { work, heal: () => losing = false };
 }
 

@@ -8,10 +8,9 @@ import { systemClock } from "../../src/core/clock.ts";
 import type { MemoryTopics } from "../../src/infra/memory_topics.ts";
 import type { OutboxRow } from "../../src/outbox/types.ts";
 import { MAX_DELAY_MS } from "../../src/work/rules.ts";
-import type { WorkStorage } from "../../src/work/storage.ts";
 import type { ClaimedItem, NewWorkItem } from "../../src/work/types.ts";
 import { createWorkManager } from "../../src/work/work_manager.ts";
-import { ANY, type ManagersRig, openManagers } from "../support/managers_rig.ts";
+import { ANY, type ManagersRig, openManagers, withStorage } from "../support/managers_rig.ts";
 import { ENGINES } from "../support/stores.ts";
 
 const NUL = "\u0000";
@@ -53,31 +52,6 @@ function hints(topics: MemoryTopics, ofLane: string): () => Promise<number> {
     await new Promise((resolve) => setTimeout(resolve, 0));
     return count;
   };
-}
-
-/** The rig's work manager over a storage some of whose methods are replaced. */
-function withStorage(rig: ManagersRig, replaced: Partial<WorkStorage>) {
-  const storage = new Proxy(rig.storages.work, {
-    get(target, name) {
-      const own = (replaced as Record<string | symbol, unknown>)[name];
-      if (own !== undefined) return own;
-      const value = Reflect.get(target, name);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
-  const { tenancy, audit } = rig.managers;
-  return createWorkManager({
-    storage,
-    tenancy,
-    audit,
-    topics: rig.topics,
-    clock: systemClock,
-    logger: silentLogger,
-    metrics: noMetrics,
-    kinds: [ANY],
-    itemRetentionMs: 60_000,
-    keyRetentionMs: 120_000,
-  });
 }
 
 const CASES: Readonly<Record<string, (rig: ManagersRig) => Promise<void>>> = {

@@ -12,6 +12,11 @@ import { MemoryTopics } from "../../src/infra/memory_topics.ts";
 import { createManagers, type ManagerOptions, type Managers } from "../../src/managers.ts";
 import { createStorages, type Storages } from "../../src/storages.ts";
 import { defineKind } from "../../src/work/kinds.ts";
+import type { WorkManager } from "../../src/work/manager.ts";
+import type { WorkStorage } from "../../src/work/storage.ts";
+import type { WorkKind } from "../../src/work/types.ts";
+import { createWorkManager } from "../../src/work/work_manager.ts";
+import { overlay } from "./overlay.ts";
 import { type Engine, openTestStore, type TestStore } from "./stores.ts";
 
 /** A kind of any payload. */
@@ -64,4 +69,25 @@ export async function openManagers(engine: Engine, options: Partial<ManagerOptio
     },
     close: () => test.close(),
   };
+}
+
+/** The rig's work manager over a storage some of whose methods are replaced. Knows `ANY` and the kinds given. */
+export function withStorage(
+  rig: ManagersRig,
+  replaced: Partial<WorkStorage>,
+  kinds: readonly WorkKind[] = [],
+): WorkManager {
+  const { tenancy, audit } = rig.managers;
+  return createWorkManager({
+    storage: overlay(rig.storages.work, replaced),
+    tenancy,
+    audit,
+    topics: rig.topics,
+    clock: systemClock,
+    logger: silentLogger,
+    metrics: noMetrics,
+    kinds: [ANY, ...kinds],
+    itemRetentionMs: 60_000,
+    keyRetentionMs: 120_000,
+  });
 }

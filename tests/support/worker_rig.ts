@@ -21,6 +21,7 @@ import { createWorkerRuntime } from "../../src/runtime/worker.ts";
 import { createStorages } from "../../src/storages.ts";
 import { defineKind } from "../../src/work/kinds.ts";
 import type { WorkManager } from "../../src/work/manager.ts";
+import { overlay } from "./overlay.ts";
 import type { EnqueueOptions, NewWorkItem, WorkHandler, WorkItem, WorkKind } from "../../src/work/types.ts";
 
 /** The kind most tests use: any payload, retries after 1 s, 60 s to run. */
@@ -206,15 +207,4 @@ export function gate<T = void>(): { readonly promise: Promise<T>; open(value: T)
 
 function keyOf(name: MetricName, labels: MetricLabels = {}): string {
   return [name, ...Object.values(labels)].join(" ");
-}
-
-function overlay(work: WorkManager, replaced: Partial<WorkManager>): WorkManager {
-  return new Proxy(work, {
-    get(target, name) {
-      const own = (replaced as Record<string | symbol, unknown>)[name];
-      if (own !== undefined) return own;
-      const value = Reflect.get(target, name);
-      return typeof value === "function" ? value.bind(target) : value;
-    },
-  });
 }
