@@ -1,8 +1,11 @@
 drop policy work_keys_system on queue.work_keys;
 drop policy work_keys_tenant on queue.work_keys;
+drop policy work_history_system on queue.work_history;
+drop policy work_history_tenant on queue.work_history;
 drop policy work_items_system on queue.work_items;
 drop policy work_items_tenant on queue.work_items;
 drop table queue.sweep_steps;
 drop table queue.work_keys;
+drop table queue.work_history;
 drop table queue.work_items;
 revoke usage on schema queue from laneway_runtime, laneway_system, laneway_host;

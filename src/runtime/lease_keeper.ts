@@ -136,7 +136,9 @@ export class LeaseKeeper {
       const state = await this.#o.work.readClaim(ctx, item);
       if (!this.#runs.has(run)) return;
       const ours = state !== null && state.token === item.claimToken;
-      if (ours && (state.status === "done" || state.status === "failed")) {
+      // Where completed items are not kept, the row is gone with the completion whose answer is on its way.
+      const dropped = state === null && run.handlerSettled;
+      if (dropped || (ours && (state.status === "done" || state.status === "failed"))) {
         run.finishedElsewhere = true;
         return;
       }

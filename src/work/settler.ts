@@ -17,15 +17,19 @@ const BATCHES_IN_FLIGHT = 2;
 /** Settles claims in batches; each caller gets its own outcome. */
 export class Settler {
   readonly #storage: WorkStorage;
-  readonly #batcher: Batcher<Settlement, WriteOutcome>;
+  /** Completions go by themselves: their statement is another one, and what harms the others must not make it unsure. */
+  readonly #completions: Batcher<Settlement, WriteOutcome>;
+  readonly #others: Batcher<Settlement, WriteOutcome>;
 
   constructor(storage: WorkStorage) {
     this.#storage = storage;
-    this.#batcher = new Batcher({
-      run: (settlements) => this.#run(settlements),
+    const options = {
+      run: (settlements: readonly Settlement[]) => this.#run(settlements),
       maxSize: MAX_BATCH,
       concurrency: BATCHES_IN_FLIGHT,
-    });
+    };
+    this.#completions = new Batcher(options);
+    this.#others = new Batcher(options);
   }
 
   /**
@@ -36,7 +40,7 @@ export class Settler {
    * @throws {UnavailableError} As storage; repeating is safe, a finished item tells a repeat from a stale holder.
    */
   async settle(settlement: Settlement): Promise<Exclude<WriteOutcome, "REFUSED">> {
-    const outcome = await this.#batcher.add(settlement);
+    const outcome = await (settlement.to === "done" ? this.#completions : this.#others).add(settlement);
     if (outcome === "REFUSED") throw refusal(settlement);
     return outcome;
   }

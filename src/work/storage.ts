@@ -58,7 +58,8 @@ export interface ClaimRef {
 
 /** What a claim's holder asks to become of the item. */
 export type Settlement =
-  | (ClaimRef & { readonly to: "done" })
+  /** `keep` false: the item leaves no row, only its key stays taken, and a repeat is told `REFUSED`. Default true. */
+  | (ClaimRef & { readonly to: "done"; readonly keep?: boolean })
   /** Dead letter; `auditId` is minted here and stays on the row until its audit entry is written. */
   | (ClaimRef & { readonly to: "failed"; readonly error: string; readonly auditId: string })
   /** The handler ran and failed; its attempt stays spent. */

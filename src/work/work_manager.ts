@@ -51,7 +51,7 @@ export interface WorkManagerOptions {
   readonly metrics: Metrics;
   /** The kinds this build knows: what may be enqueued, and how each retries. */
   readonly kinds: readonly WorkKind[];
-  /** How long finished items are kept, milliseconds. */
+  /** How long finished items are kept, milliseconds. At 0 a completed item leaves with its completion. */
   readonly itemRetentionMs: number;
   /** How long keys stay taken, milliseconds; longer than any outbox row may wait. */
   readonly keyRetentionMs: number;
@@ -165,7 +165,7 @@ class WorkManagerImpl implements WorkManager {
   }
 
   async complete(ctx: OpContext, item: WorkItem): Promise<void> {
-    await this.#settler.settle({ ...claimRef(ctx.orgId, item), to: "done" });
+    await this.#settler.settle({ ...claimRef(ctx.orgId, item), to: "done", keep: this.#o.itemRetentionMs > 0 });
   }
 
   async fail(ctx: OpContext, item: WorkItem, error: unknown): Promise<FailOutcome> {

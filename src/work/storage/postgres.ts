@@ -24,14 +24,35 @@ import type {
   WorkStorage,
   WriteOutcome,
 } from "../storage.ts";
-import type { InsertOutcome, Payload, WorkItem, WorkStatus } from "../types.ts";
+import type { InsertOutcome, WorkItem, WorkStatus } from "../types.ts";
+import { ClaimFloors } from "./claim_floors.ts";
+import {
+  arrayOf,
+  type Encoded,
+  encodeInserts,
+  encodeRef,
+  encodeSettlement,
+  toClaimed,
+  toItem,
+  toOwned,
+  type Way,
+  wayOf,
+  WAYS,
+} from "./postgres_rows.ts";
 import { type WorkSql, workSql } from "./sql.ts";
+
+const MAX_DEADLOCK_TRIES = 3;
+
+// Each try can only be beaten by another renewal of the very same claim.
+const MAX_HELD_TRIES = 20;
 
 /** `WorkStorage` over the queue area's database. */
 export class PostgresWorkStorage implements WorkStorage {
   readonly engine = "postgres";
   readonly #db: Database;
   readonly #sql: WorkSql;
+  /** By lane. */
+  readonly #floors = new Map<string, ClaimFloors>();
   /** Where the last purge of keys ended: a time as the database wrote it. */
   #keysLookedUntil = "-infinity";
 
@@ -47,9 +68,8 @@ export class PostgresWorkStorage implements WorkStorage {
     const distinct = inserts.filter(({ item }) => !ids.has(item.id) && ids.add(item.id));
     const rows = await this.#createDistinct(orgId, distinct);
     const outcomes = new Map(rows.map((row) => [String(row.id), row.outcome as InsertOutcome]));
-    invariant(outcomes.size === distinct.length, "every insert has an outcome");
     return inserts.map(({ item }) => {
-      const outcome = outcomes.get(item.id) ?? "ID_EXISTS";
+      const outcome = outcomes.get(item.id) ?? "INSERTED";
       // A second insert of one id in one call met the first.
       outcomes.set(item.id, "ID_EXISTS");
       return outcome;
@@ -60,7 +80,7 @@ export class PostgresWorkStorage implements WorkStorage {
     try {
       const [before] = rowsOf(await tx.query(ENTER_ORG, [orgId]));
       const rows = rowsOf(await tx.query(this.#sql.createItems, [orgId, encodeInserts([insert])]));
-      const outcome = rows[0]?.outcome as InsertOutcome;
+      const outcome = (rows[0]?.outcome ?? "INSERTED") as InsertOutcome;
       if (outcome === "INSERTED") {
         // Sent by the caller's commit, or never.
         const hint = encodeHint("WORK_AVAILABLE", { lane: insert.item.lane });
@@ -87,26 +107,39 @@ export class PostgresWorkStorage implements WorkStorage {
 
   async claim(request: ClaimRequest): Promise<OwnedItem[]> {
     const { lane, kinds, limit, worker, token, leaseMs } = request;
-    const [kind] = kinds;
-    invariant(kind !== undefined, "a claim names at least one kind");
-    // Kinds are upper snake case, so an array literal needs no quoting.
-    const [text, kindParam] = kinds.length === 1
-      ? [this.#sql.claimOneKind, kind]
-      : [this.#sql.claimKinds, `{${kinds.join(",")}}`];
-    const rows = await this.#db.system(text, [lane, kindParam, limit, worker, token, leaseMs]);
-    return rows.map(toOwned);
+    invariant(kinds.length > 0, "a claim names at least one kind");
+    const floors = this.#floors.get(lane) ?? new ClaimFloors();
+    this.#floors.set(lane, floors);
+    const startMs = performance.now();
+    const look = floors.ranges(kinds, startMs);
+    const text = kinds.length === 1 ? this.#sql.claimOneKind : this.#sql.claimKinds;
+    const ranges = JSON.stringify(look.ranges);
+    const rows = await this.#db.system(text, [lane, ranges, limit, worker, token, leaseMs]);
+    const owned = rows.map((row) => ({ orgId: row.org_id as string, item: toClaimed(row, request) }));
+    floors.claimed(look, owned.map(({ item }) => item), { startMs, endMs: performance.now() });
+    return owned;
   }
 
   async readClaimed(token: string): Promise<OwnedItem[]> {
     return (await this.#db.system(this.#sql.readClaimed, [token])).map(toOwned);
   }
 
-  settle(settlements: readonly Settlement[]): Promise<WriteOutcome[]> {
-    return this.#settleEncoded(settlements.map(encodeSettlement));
+  async settle(settlements: readonly Settlement[]): Promise<WriteOutcome[]> {
+    const outcomes: WriteOutcome[] = [];
+    // Each way has a statement of its own; nearly always a batch goes one way.
+    await Promise.all(WAYS.map(async (way) => {
+      const places = settlements.flatMap((settlement, n) => wayOf(settlement) === way ? [n] : []);
+      const told = await this.#settleWay(way, places.map((n) => settlements[n]).filter((s) => s !== undefined));
+      places.forEach((n, i) => outcomes[n] = told[i] ?? "REFUSED");
+    }));
+    return outcomes;
   }
 
   extendLeases(refs: readonly ClaimRef[], leaseMs: number): Promise<WriteOutcome[]> {
-    return this.#writeHeld(refs.map(encodeRef), (batch) => this.#db.system(this.#sql.extendLeases, [batch, leaseMs]));
+    return this.#writeHeld(
+      refs.map(encodeRef),
+      (batch) => this.#db.system(this.#sql.extendLeases, [JSON.stringify(batch), leaseMs]),
+    );
   }
 
   async readClaims(refs: readonly { orgId: string; id: string }[]): Promise<ClaimState[]> {
@@ -193,25 +226,42 @@ export class PostgresWorkStorage implements WorkStorage {
     return rows.map((row) => String(row.step));
   }
 
+  #settleWay(way: Way, settlements: readonly Settlement[]): Promise<WriteOutcome[]> {
+    if (way === "write") return this.#settleEncoded(settlements.map(encodeSettlement));
+    const sql = way === "keep" ? this.#sql.complete : this.#sql.completeAndDrop;
+    return this.#writeHeld(settlements.map((ref, n) => ({ ref, n: n + 1 })), (batch) =>
+      this.#db.system(sql, [
+        arrayOf(batch.map(({ ref }) => ref.orgId)),
+        arrayOf(batch.map(({ ref }) => ref.id)),
+        arrayOf(batch.map(({ ref }) => ref.token)),
+      ]).then((rows) => rows.map((row) => ({ ...row, n: batch[Number(row.n) - 1]?.n }))));
+  }
+
   #settleEncoded(batch: readonly Encoded[]): Promise<WriteOutcome[]> {
-    return this.#writeHeld(batch, (text) => this.#db.system(this.#sql.settle, [text]));
+    return this.#writeHeld(batch, (left) => this.#db.system(this.#sql.settle, [JSON.stringify(left)]));
   }
 
   /**
-   * Runs a guarded batch. Rows that are held but were written by somebody else in the moment between the statement's
-   * snapshot and its lock (a renewal of the same claim) are run again.
+   * Runs a guarded batch, whose statement tells of what it did not write. Rows that are held but were written by somebody
+   * else in the moment between the statement's snapshot and its lock (a renewal of the same claim) are run again.
    */
-  async #writeHeld(batch: readonly Encoded[], run: (text: string) => Promise<Row[]>): Promise<WriteOutcome[]> {
-    const outcomes = new Map<number, WriteOutcome>();
+  async #writeHeld<T extends { readonly n: number }>(
+    batch: readonly T[],
+    run: (batch: readonly T[]) => Promise<Row[]>,
+  ): Promise<WriteOutcome[]> {
+    const exceptions = new Map<number, WriteOutcome>();
     let left = batch;
     for (let tries = 0; left.length > 0; tries++) {
       invariant(tries < MAX_HELD_TRIES, `a row stayed held but unwritten after ${MAX_HELD_TRIES} tries`);
-      const rows = await againAfterDeadlock(() => run(JSON.stringify(left)));
-      invariant(rows.length === left.length, "every row of a batch has an outcome");
-      for (const row of rows) if (row.outcome !== "HELD") outcomes.set(Number(row.n), row.outcome as WriteOutcome);
-      left = left.filter(({ n }) => !outcomes.has(n));
+      const asked = left;
+      const again = new Set<number>();
+      for (const row of await againAfterDeadlock(() => run(asked))) {
+        if (row.outcome === "HELD") again.add(Number(row.n));
+        else exceptions.set(Number(row.n), row.outcome as WriteOutcome);
+      }
+      left = again.size === 0 ? [] : left.filter(({ n }) => again.has(n));
     }
-    return batch.map(({ n }) => outcomes.get(n) ?? "REFUSED");
+    return batch.map(({ n }) => exceptions.get(n) ?? "WRITTEN");
   }
 
   /** Two inserts of one id racing under different keys: the loser's statement was rolled back whole, and now sees why. */
@@ -269,93 +319,4 @@ function rowsOf(result: unknown): Row[] {
     "tx",
     "Cannot use tx: its query(text, params) must return the rows, or an object with rows",
   );
-}
-
-function encodeInserts(inserts: readonly ItemInsert[]): string {
-  return JSON.stringify(inserts.map(({ item, start }, n) => ({
-    // Of two inserts of one key in one call the first one wins.
-    n,
-    id: item.id,
-    created_at: item.createdAt,
-    updated_at: item.updatedAt,
-    created_by: item.createdBy,
-    updated_by: item.updatedBy,
-    kind: item.kind,
-    target_id: item.targetId,
-    idempotency_key: item.idempotencyKey,
-    payload: item.payload,
-    lane: item.lane,
-    priority: item.priority,
-    weight: item.weight,
-    host_preference: item.hostPreference,
-    max_attempts: item.maxAttempts,
-    request_id: item.requestId,
-    traceparent: item.traceparent,
-    delay_ms: start !== null && "delayMs" in start ? start.delayMs : null,
-    not_before: start !== null && "notBefore" in start ? start.notBefore : null,
-  })));
-}
-
-/** One row of a guarded batch, under its place in the batch. */
-type Encoded = Readonly<Record<string, unknown>> & { readonly n: number };
-
-const MAX_DEADLOCK_TRIES = 3;
-
-// Each try can only be beaten by another renewal of the very same claim.
-const MAX_HELD_TRIES = 20;
-
-function encodeRef(ref: ClaimRef, n: number): Encoded {
-  return { n, org_id: ref.orgId, id: ref.id, token: ref.token, delay_ms: 0, refund: 0 };
-}
-
-function encodeSettlement(settlement: Settlement, n: number): Encoded {
-  const base = encodeRef(settlement, n);
-  switch (settlement.to) {
-    case "done":
-      return { ...base, to_status: "done", ran: true };
-    case "failed":
-      return { ...base, to_status: "failed", error: settlement.error, audit_id: settlement.auditId, ran: false };
-    case "retry":
-      return { ...base, to_status: "queued", delay_ms: settlement.delayMs, error: settlement.error, ran: true };
-    case "back": {
-      const { delayMs, note, ran } = settlement;
-      return { ...base, to_status: "queued", delay_ms: delayMs, note, ran, refund: 1 };
-    }
-  }
-}
-
-function toOwned(row: Row): OwnedItem {
-  return { orgId: String(row.org_id), item: toItem(row) };
-}
-
-function toItem(row: Row): WorkItem {
-  return {
-    id: row.id as string,
-    createdAt: row.created_at as Date,
-    updatedAt: row.updated_at as Date,
-    createdBy: row.created_by as string,
-    updatedBy: row.updated_by as string,
-    kind: row.kind as string,
-    targetId: row.target_id as string | null,
-    idempotencyKey: row.idempotency_key as string,
-    payload: row.payload as Payload,
-    lane: row.lane as string,
-    status: row.status as WorkStatus,
-    priority: row.priority as number,
-    weight: row.weight as string,
-    hostPreference: row.host_preference as string | null,
-    availableAt: row.available_at as Date,
-    claimedBy: row.claimed_by as string | null,
-    claimToken: row.claim_token as string | null,
-    leaseExpiresAt: row.lease_expires_at as Date | null,
-    attempts: row.attempts as number,
-    maxAttempts: row.max_attempts as number,
-    claims: Number(row.claims),
-    expiries: row.expiries as number,
-    lastError: row.last_error as string | null,
-    note: row.note as string | null,
-    auditId: row.audit_id as string | null,
-    requestId: row.request_id as string | null,
-    traceparent: row.traceparent as string | null,
-  };
 }

@@ -25,7 +25,7 @@ import type {
   WriteOutcome,
 } from "../storage.ts";
 import type { InsertOutcome, WorkItem, WorkStatus } from "../types.ts";
-import { KEYS_LOOKED_AT } from "./sql.ts";
+import { KEYS_LOOKED_AT } from "./sweep_sql.ts";
 import * as sql from "./sqlite_sql.ts";
 
 /** `WorkStorage` over an open SQLite store. */
@@ -275,7 +275,9 @@ function settleOne(s: SqliteSession, settlement: Settlement): WriteOutcome {
   let changed: number;
   switch (settlement.to) {
     case "done":
-      changed = s.run(sql.SETTLE_DONE, s.nowMs, EMPTY_UUID, ...guarded);
+      changed = settlement.keep === false
+        ? s.run(sql.SETTLE_DROP, ...guarded)
+        : s.run(sql.SETTLE_DONE, s.nowMs, EMPTY_UUID, ...guarded);
       return changed === 1 ? "WRITTEN" : repeated(s, settlement, "done");
     case "failed":
       changed = s.run(sql.SETTLE_FAILED, settlement.error, settlement.auditId, s.nowMs, EMPTY_UUID, ...guarded);

@@ -42,6 +42,7 @@ export const CLAIM_ROW = `
 
 export const SETTLE_DONE = `
   update queue_work_items set status = 'done', ${LET_GO}, expiries = 0, updated_at = ?, updated_by = ? ${GUARD}`;
+export const SETTLE_DROP = `delete from queue_work_items ${GUARD}`;
 export const SETTLE_FAILED = `
   update queue_work_items set status = 'failed', ${LET_GO}, last_error = ?, audit_id = ?, updated_at = ?,
     updated_by = ? ${GUARD}`;

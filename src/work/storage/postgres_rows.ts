@@ -1,0 +1,129 @@
+/**
+ * Items and their batches as `PostgresWorkStorage` sends and reads them.
+ *
+ * @module
+ */
+import { EMPTY_UUID } from "../../core/ids.ts";
+import type { Row } from "../../db/database.ts";
+import type { ClaimRef, ClaimRequest, ItemInsert, OwnedItem, Settlement } from "../storage.ts";
+import type { Payload, WorkItem, WorkStatus } from "../types.ts";
+
+/** Inserts as `createItems` reads them. */
+export function encodeInserts(inserts: readonly ItemInsert[]): string {
+  return JSON.stringify(inserts.map(({ item, start }, n) => ({
+    // Of two inserts of one key in one call the first one wins.
+    n,
+    id: item.id,
+    created_at: item.createdAt,
+    updated_at: item.updatedAt,
+    created_by: item.createdBy,
+    updated_by: item.updatedBy,
+    kind: item.kind,
+    target_id: item.targetId,
+    idempotency_key: item.idempotencyKey,
+    payload: item.payload,
+    lane: item.lane,
+    priority: item.priority,
+    weight: item.weight,
+    host_preference: item.hostPreference,
+    max_attempts: item.maxAttempts,
+    request_id: item.requestId,
+    traceparent: item.traceparent,
+    delay_ms: start !== null && "delayMs" in start ? start.delayMs : null,
+    not_before: start !== null && "notBefore" in start ? start.notBefore : null,
+  })));
+}
+
+/** Which statement settles: into the history, for good, or in place. */
+export type Way = "keep" | "drop" | "write";
+/** All of them. */
+export const WAYS: readonly Way[] = ["keep", "drop", "write"];
+
+/** How a settlement is written. */
+export function wayOf(settlement: Settlement): Way {
+  if (settlement.to !== "done") return "write";
+  return settlement.keep === false ? "drop" : "keep";
+}
+
+/** An array literal of ids, which need no quoting. */
+export function arrayOf(ids: readonly string[]): string {
+  return `{${ids.join(",")}}`;
+}
+
+/** One row of a guarded batch, under its place in the batch. */
+export type Encoded = Readonly<Record<string, unknown>> & { readonly n: number };
+
+/** A claim, at its place in a batch. */
+export function encodeRef(ref: ClaimRef, n: number): Encoded {
+  return { n, org_id: ref.orgId, id: ref.id, token: ref.token, delay_ms: 0, refund: 0 };
+}
+
+/** A settlement that stays in the table. */
+export function encodeSettlement(settlement: Settlement, n: number): Encoded {
+  const base = encodeRef(settlement, n);
+  switch (settlement.to) {
+    case "done":
+      throw new Error("a completion has a statement of its own");
+    case "failed":
+      return { ...base, to_status: "failed", error: settlement.error, audit_id: settlement.auditId, ran: false };
+    case "retry":
+      return { ...base, to_status: "queued", delay_ms: settlement.delayMs, error: settlement.error, ran: true };
+    case "back": {
+      const { delayMs, note, ran } = settlement;
+      return { ...base, to_status: "queued", delay_ms: delayMs, note, ran, refund: 1 };
+    }
+  }
+}
+
+/** A row a claim returned: what is the same for all of them comes of the request. */
+export function toClaimed(row: Row, { lane, worker, token, leaseMs }: ClaimRequest): WorkItem {
+  const updatedAt = row.updated_at as Date;
+  return toItem({
+    ...row,
+    lane,
+    status: "claimed",
+    updated_by: EMPTY_UUID,
+    claimed_by: worker,
+    claim_token: token,
+    lease_expires_at: new Date(updatedAt.getTime() + leaseMs),
+    audit_id: null,
+  });
+}
+
+/** A row with its org beside it. */
+export function toOwned(row: Row): OwnedItem {
+  return { orgId: String(row.org_id), item: toItem(row) };
+}
+
+/** A row of either table as an item. */
+export function toItem(row: Row): WorkItem {
+  return {
+    id: row.id as string,
+    createdAt: row.created_at as Date,
+    updatedAt: row.updated_at as Date,
+    createdBy: row.created_by as string,
+    updatedBy: row.updated_by as string,
+    kind: row.kind as string,
+    targetId: row.target_id as string | null,
+    idempotencyKey: row.idempotency_key as string,
+    payload: row.payload as Payload,
+    lane: row.lane as string,
+    status: row.status as WorkStatus,
+    priority: row.priority as number,
+    weight: row.weight as string,
+    hostPreference: row.host_preference as string | null,
+    availableAt: row.available_at as Date,
+    claimedBy: row.claimed_by as string | null,
+    claimToken: row.claim_token as string | null,
+    leaseExpiresAt: row.lease_expires_at as Date | null,
+    attempts: row.attempts as number,
+    maxAttempts: row.max_attempts as number,
+    claims: Number(row.claims),
+    expiries: row.expiries as number,
+    lastError: row.last_error as string | null,
+    note: row.note as string | null,
+    auditId: row.audit_id as string | null,
+    requestId: row.request_id as string | null,
+    traceparent: row.traceparent as string | null,
+  };
+}

@@ -1,0 +1,94 @@
+/**
+ * The writes of a claim's holder. Each carries the fence: org, id, token, and a lease that has not passed.
+ *
+ * @module
+ */
+import { EMPTY, FEW, KEPT_COLUMNS } from "./columns.ts";
+
+/**
+ * Finds what the fence lets through, by its place, in key order. Only claimed rows have a lease (the table checks it), so
+ * the status is not asked for: naming it would let the planner take the index of claimed rows, which its statistics call
+ * empty, in place of the primary key. Rows are not locked here but by the write itself, which spares a record of the log
+ * and repeats the fence on the row it locks; in key order all the same, as the loop over places is.
+ */
+function held(now: string): string {
+  return `select r.*, h.place, 1 as few from (select * from r order by org_id, id) r cross join lateral (
+        select w.ctid as place from queue.work_items w
+        where w.org_id = r.org_id and w.id = r.id and w.claim_token = r.token and w.lease_expires_at > ${now}
+        offset 0
+      ) h`;
+}
+
+const fence = (now: string) =>
+  `w.ctid = r.place and ${FEW("r")} and w.claim_token = r.token and w.lease_expires_at > ${now}`;
+
+/** What was not written, and why; the rows that were are not told, as they are nearly all. */
+const exceptions = (refused: string) =>
+  `select r.n, case when held.n is not null then 'HELD' ${refused} else 'REFUSED' end as outcome
+    from r left join held on held.n = r.n left join written on written.n = r.n where written.n is null`;
+
+const doneBefore = `when exists (select 1 from queue.work_history h
+        where h.org_id = r.org_id and h.id = r.id and h.claim_token = r.token) then 'ALREADY'`;
+
+/**
+ * Completes: the rows leave `queue.work_items`, in the same statement for `queue.work_history`, or for good. What was not
+ * held is looked for there: completed under just this token, it is a repeat whose first answer was lost. Arrays in place
+ * of JSON, as this is what happens to nearly every item.
+ */
+export function complete(now: string, keep: boolean): string {
+  return `with r as materialized (
+      select * from unnest($1::text::uuid[], $2::text::uuid[], $3::text::uuid[])
+        with ordinality as r(org_id, id, token, n)
+    ), held as materialized (${held(now)}), written as (
+      delete from queue.work_items w using held r where ${fence(now)} returning r.n${keep ? ", w.*" : ""}
+    )${
+    keep
+      ? `, kept as (
+      insert into queue.work_history (${KEPT_COLUMNS}, finished_at) select ${KEPT_COLUMNS}, ${now} from written
+    )`
+      : ""
+  }
+    ${exceptions(doneBefore)}`;
+}
+
+/** Dead-letters, retries and hands back. A row dead-lettered under just this token is a repeat, as in `complete`. */
+export function settle(now: string): string {
+  const failedBefore = `when (select w.status = 'failed' and r.to_status = 'failed' and w.claim_token = r.token
+        from queue.work_items w where w.org_id = r.org_id and w.id = r.id) then 'ALREADY'`;
+  return `with r as materialized (
+      select * from jsonb_to_recordset($1::text::jsonb) as r(n int, org_id uuid, id uuid, token uuid, to_status text,
+        delay_ms float8, refund int, error text, note text, audit_id uuid, ran boolean)
+    ), held as materialized (${held(now)}), written as (
+      update queue.work_items w set
+        status = r.to_status,
+        ready = r.to_status = 'queued' and r.delay_ms <= 0,
+        available_at = case when r.to_status = 'queued' then ${now} + r.delay_ms * interval '1 millisecond'
+          else w.available_at end,
+        claimed_by = null,
+        lease_expires_at = null,
+        claim_token = case when r.to_status = 'queued' then null else w.claim_token end,
+        attempts = w.attempts - r.refund,
+        expiries = case when r.ran then 0 else w.expiries end,
+        last_error = coalesce(r.error, w.last_error),
+        note = coalesce(r.note, w.note),
+        audit_id = r.audit_id,
+        updated_at = ${now},
+        updated_by = ${EMPTY}
+      from held r where ${fence(now)}
+      returning r.n
+    )
+    ${exceptions(failedBefore)}`;
+}
+
+/** Sets leases to `$2` milliseconds from now. */
+export function extendLeases(now: string): string {
+  return `with r as materialized (
+      select * from jsonb_to_recordset($1::text::jsonb) as r(n int, org_id uuid, id uuid, token uuid)
+    ), held as materialized (${held(now)}), written as (
+      update queue.work_items w set lease_expires_at = ${now} + $2::float8 * interval '1 millisecond',
+        updated_at = ${now}, updated_by = ${EMPTY}
+      from held r where ${fence(now)}
+      returning r.n
+    )
+    ${exceptions("")}`;
+}
