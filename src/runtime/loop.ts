@@ -6,6 +6,7 @@
 import type { RequestContext } from "../core/context.ts";
 import { describeError } from "../core/describe_error.ts";
 import type { ClaimedItem, WorkHandler } from "../work/types.ts";
+import { ClaimAhead, LONGEST_WAIT_MS } from "./claim_ahead.ts";
 import { Deadlines } from "./deadlines.ts";
 import type { Health } from "./health.ts";
 import type { LeaseKeeper } from "./lease_keeper.ts";
@@ -20,6 +21,8 @@ const CLAIM_BATCH = 500;
 const PROMOTE_BATCH = 1_000;
 /** How long a handler may ignore its abort signal before it counts as deaf and its item is handed back without it. */
 export const ABORT_GRACE_MS = 2_000;
+/** How long an item claimed ahead of the free slots may be expected to wait. */
+const DEFAULT_CLAIM_AHEAD_MS = 50;
 const FIRST_BACKOFF_MS = 100;
 const LONGEST_BACKOFF_MS = 3_000;
 
@@ -39,6 +42,8 @@ export class Loop {
   readonly #rctx: RequestContext;
   readonly #handlers: ReadonlyMap<string, WorkHandler>;
   readonly #runs = new Set<Run>();
+  /** Runs that hold a slot: their handler has not settled. */
+  #running = 0;
   readonly #recentKinds = new Set<string>();
   /** Something may be claimable. */
   readonly #hint = new Signal();
@@ -49,6 +54,7 @@ export class Loop {
   readonly #stopClaiming = new AbortController();
   readonly #giveUp = new AbortController();
   readonly #deadlines: Deadlines;
+  readonly #ahead: ClaimAhead;
   /** The item that runs, or is about to run, with nothing beginning beside it. */
   #lone: ClaimedItem | null = null;
   #promoteAtMs = 0;
@@ -60,12 +66,26 @@ export class Loop {
     this.#health = parts.health;
     this.#rctx = parts.rctx;
     this.#deadlines = new Deadlines(parts.options.clock);
+    this.#ahead = new ClaimAhead(parts.options.claimAheadMs ?? DEFAULT_CLAIM_AHEAD_MS);
     this.#handlers = new Map(parts.options.handlers.map((handler) => [handler.kind.name, handler]));
   }
 
-  /** Items that hold a slot: running, deaf, or waiting for their settlement's answer. */
+  /** Items that hold a slot: running, or deaf. */
   get running(): number {
-    return this.#runs.size;
+    return this.#running;
+  }
+
+  /**
+   * How many items to claim. A handler that has settled leaves its slot at once, and the next item is claimed while its
+   * outcome is on its way; but no more than a capacity of outcomes may be, else a database that takes none would be worked
+   * for in vain.
+   */
+  #wanted(): number {
+    if (this.#lone !== null) return 0;
+    const { capacity, clock } = this.#o;
+    const ahead = this.#ahead.allowed(clock.monotonic());
+    const held = this.#running + this.#ahead.waiting;
+    return Math.min(capacity + ahead - held, capacity * 2 + ahead * 2 - this.#runs.size, CLAIM_BATCH);
   }
 
   /** Items whose outcome is not written yet. */
@@ -87,7 +107,7 @@ export class Loop {
   kindsSinceLastAsked(): string[] {
     const kinds = [...this.#recentKinds];
     this.#recentKinds.clear();
-    for (const run of this.#runs) if (!run.handlerSettled) this.#recentKinds.add(run.claimed.item.kind);
+    for (const run of this.#runs) if (run.holdsSlot) this.#recentKinds.add(run.claimed.item.kind);
     return kinds;
   }
 
@@ -106,14 +126,13 @@ export class Loop {
     let backoffMs = FIRST_BACKOFF_MS;
     while (!this.#stopClaiming.signal.aborted) {
       this.#health.beat();
-      const free = this.#lone === null ? this.#o.capacity - this.#runs.size : 0;
-      if (free <= 0) {
+      const limit = this.#wanted();
+      if (limit <= 0) {
         await this.#rest(this.#slotFreed, this.#o.heartbeatMs / 2);
-        // A batch of settlements frees its slots one after the other in this turn of the event loop: claim for all.
+        // Handlers that end together free their slots one after the other in this turn of the event loop: claim for all.
         await this.#o.clock.sleep(0, this.#stopClaiming.signal);
         continue;
       }
-      const limit = Math.min(free, CLAIM_BATCH);
       try {
         const claimed = await this.#claim(limit);
         backoffMs = FIRST_BACKOFF_MS;
@@ -131,6 +150,7 @@ export class Loop {
   /** Ends claiming; a lone item that has not begun is handed back. */
   stopClaiming(): void {
     this.#stopClaiming.abort();
+    void this.#giveBack(this.#ahead.takeAll(), "handed back: its worker was stopped");
     this.#changed.fire();
   }
 
@@ -168,12 +188,14 @@ export class Loop {
     }
     for (const { item } of claimed) metrics.count("laneway_items_claimed_total", { kind: item.kind, lane });
     const suspects = claimed.filter(({ item }) => item.expiries > 0);
-    for (const item of claimed) if (item.item.expiries === 0) this.#begin(item, sentAt);
+    for (const item of claimed) if (item.item.expiries === 0) this.#take(item, sentAt);
+    if (this.#ahead.waiting > 0) this.#deadlines.add(LONGEST_WAIT_MS, () => void this.#giveBackOverdue());
     const [lone, ...others] = suspects;
     // Handed back before the lone one begins: what it does to this process must not cost them an attempt.
+    if (lone !== undefined) await this.#giveBack(this.#ahead.takeAll(), "handed back: an item beside it runs alone");
     await Promise.all(others.map((item) => this.#returnUnstarted(item, "handed back: it runs with nothing beside it")));
     if (lone !== undefined) void this.#runAlone(lone, sentAt);
-    metrics.set("laneway_items_running", this.#runs.size);
+    metrics.set("laneway_items_running", this.#running);
     return claimed.length;
   }
 
@@ -208,12 +230,51 @@ export class Loop {
     return woken;
   }
 
-  #begin(claimed: ClaimedItem, sentAt: { monotonicMs: number; wallMs: number }): Run {
+  /** Begins, or waits for a slot. */
+  #take(claimed: ClaimedItem, sentAt: { monotonicMs: number; wallMs: number }): void {
+    const run = this.#add(claimed, sentAt);
+    if (this.#running < this.#o.capacity) this.#begin(run);
+    else this.#ahead.push(run, this.#o.clock.monotonic());
+  }
+
+  #add(claimed: ClaimedItem, sentAt: { monotonicMs: number; wallMs: number }): Run {
     const run = new Run(claimed, this.#o.clock, sentAt);
     this.#runs.add(run);
     this.#keeper.add(run);
-    void this.#drive(run);
     return run;
+  }
+
+  #begin(run: Run): Promise<void> {
+    run.holdsSlot = true;
+    this.#running++;
+    return this.#drive(run);
+  }
+
+  #freeSlot(run: Run): void {
+    if (!run.holdsSlot) return;
+    run.holdsSlot = false;
+    this.#running--;
+    this.#ahead.ended();
+    const next = this.#running < this.#o.capacity ? this.#ahead.shift() : undefined;
+    if (next === undefined) this.#slotFreed.fire();
+    else void this.#begin(next);
+  }
+
+  /** What waits for a slot longer than it should goes to whoever has one. */
+  #giveBackOverdue(): Promise<void> {
+    const overdue = this.#ahead.takeOverdue(this.#o.clock.monotonic());
+    return this.#giveBack(overdue, "handed back: no slot became free for it");
+  }
+
+  /** Hands back items that never began. */
+  async #giveBack(runs: readonly Run[], note: string): Promise<void> {
+    await Promise.all(runs.map(async (run) => {
+      if (run.cause !== "LEASE_LOST") await this.#returnUnstarted(run.claimed, note);
+      run.released = true;
+      this.#keeper.remove(run);
+      this.#runs.delete(run);
+    }));
+    if (runs.length > 0) this.#changed.fire();
   }
 
   /**
@@ -225,15 +286,13 @@ export class Loop {
   async #runAlone(claimed: ClaimedItem, sentAt: { monotonicMs: number; wallMs: number }): Promise<void> {
     const { clock, leaseMs } = this.#o;
     this.#lone = claimed;
-    const run = new Run(claimed, clock, sentAt);
-    this.#runs.add(run);
-    this.#keeper.add(run);
+    const run = this.#add(claimed, sentAt);
     const untilMs = clock.monotonic() + leaseMs;
     while (this.#runs.size > 1 && clock.monotonic() < untilMs && !this.#stopClaiming.signal.aborted) {
       await this.#rest(this.#changed, Math.max(untilMs - clock.monotonic(), 1));
     }
     if (this.#stopClaiming.signal.aborted) run.abort("DRAINED", "the worker is stopping");
-    const ended = this.#drive(run);
+    const ended = this.#begin(run);
     await (staysAlone(claimed) ? ended : Promise.race([ended, this.#proven(run)]));
     this.#endLone(claimed);
   }
@@ -275,7 +334,8 @@ export class Loop {
       run.released = true;
       this.#keeper.remove(run);
       this.#runs.delete(run);
-      this.#o.metrics.set("laneway_items_running", this.#runs.size);
+      this.#freeSlot(run);
+      this.#o.metrics.set("laneway_items_running", this.#running);
       this.#slotFreed.fire();
       this.#changed.fire();
     }
@@ -300,7 +360,9 @@ export class Loop {
         this.#deadlines.add(ABORT_GRACE_MS, () => resolve(abortedVerdict(run.cause ?? "DRAINED", timeoutMs)));
       };
     });
-    const outcome = await this.#settle(run, await Promise.race([verdict, deaf]));
+    const reached = await Promise.race([verdict, deaf]);
+    if (run.handlerSettled) this.#freeSlot(run);
+    const outcome = await this.#settle(run, reached);
     if (timeout !== null) this.#deadlines.remove(timeout);
     metrics.observe("laneway_run_duration_seconds", (clock.monotonic() - startedMs) / 1000, {
       kind: item.kind,

@@ -52,6 +52,8 @@ export class Run {
   #sentWallMs: number;
   /** Whether the handler has returned or thrown. */
   handlerSettled = false;
+  /** Whether the run counts against the capacity: from its begin until its handler has settled. */
+  holdsSlot = false;
   /** Whether the outcome is written, refused or given up: the lease is no longer kept. */
   released = false;
   /** Whether the item is known to be finished under this very claim. */

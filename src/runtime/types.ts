@@ -54,6 +54,11 @@ export interface WorkerRuntimeOptions {
   readonly traces?: boolean;
   /** Handlers at once, at least 1. */
   readonly capacity: number;
+  /**
+   * How long an item claimed ahead of the free slots may be expected to wait for one, milliseconds; 0 claims for free slots
+   * alone. Default 50.
+   */
+  readonly claimAheadMs?: number;
   /** How long a claim holds unrenewed, milliseconds. */
   readonly leaseMs: number;
   /** How long it waits for a hint before it looks itself, milliseconds. */
