@@ -19,6 +19,12 @@ export interface ClientOptions {
   connectTimeoutMs?: number;
   /** Whether statements are prepared by name. Off behind a transaction-mode pooler, where they hang. Default true. */
   prepare?: boolean;
+  /**
+   * Whether plans keep to indexes in their order, which every statement of ours is written for. Plans are cached, and one
+   * made while a table was empty scans and sorts it until the first statistics. Given with the start of the connection, so
+   * not for a pooler. Default false.
+   */
+  indexPlans?: boolean;
   /** Gives up opening at once when it aborts; without effect on an open client. */
   signal?: AbortSignal;
   /** Called for each notification of a channel the client listens on. */
@@ -54,6 +60,9 @@ const TYPES = {
     parse: (text: string) => new Date(text),
   },
 } as const;
+
+/** The settings of a connection whose plans keep to indexes. Compiling a plan takes longer than any of them runs. */
+export const INDEX_PLANS = { enable_seqscan: "off", enable_bitmapscan: "off", jit: "off" } as const;
 
 const CANCEL_MS = 1_000;
 
@@ -91,7 +100,12 @@ export class PostgresClient {
       onclose: () => this.#cut(),
       types: TYPES,
       // Times are read as ISO text, whatever the database's or the login's own style is. Poolers pass these two on.
-      connection: { application_name: options.applicationName ?? "laneway", DateStyle: "ISO", TimeZone: "UTC" },
+      connection: {
+        application_name: options.applicationName ?? "laneway",
+        DateStyle: "ISO",
+        TimeZone: "UTC",
+        ...(options.indexPlans ? INDEX_PLANS : {}),
+      },
       socket: (target: SocketTarget) => this.#connect(target, timeoutMs, options.signal),
     };
     // The driver's types know neither `socket` nor `onnotify` nor null limits; its code does.

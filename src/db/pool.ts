@@ -241,6 +241,7 @@ export class Pool {
         applicationName: this.#options.applicationName,
         connectTimeoutMs: this.#options.connectTimeoutMs,
         prepare: this.#options.pooler !== "transaction",
+        indexPlans: this.#options.pooler !== "transaction",
         signal: this.#ended.signal,
       });
       this.#opened++;

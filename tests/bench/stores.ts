@@ -89,9 +89,12 @@ export class BenchStores {
       store: { engine: "postgres", databases: database.databases },
       topics,
       async count(status) {
-        const [row] = await database.adminSql("select (select count(*) from queue.work_items where status = $1)::int + case $1 when 'done' then (select count(*) from queue.work_history) else 0 end::int as n", [
-          status,
-        ]);
+        const [row] = await database.adminSql(
+          "select (select count(*) from queue.work_items where status = $1)::int + case $1 when 'done' then (select count(*) from queue.work_history) else 0 end::int as n",
+          [
+            status,
+          ],
+        );
         return Number(row?.n);
       },
       sql: (text) => database.adminSql(text),

@@ -50,7 +50,9 @@ const LISTS = [
 ];
 
 /** Private parts of the above, that run their statements. */
-const PARTS: Readonly<Record<string, readonly string[]>> = { "src/work": ["readClaimed", "settleEncoded"] };
+const PARTS: Readonly<Record<string, readonly string[]>> = {
+  "src/work": ["readClaimed", "settleEncoded", "complete", "completeAndDrop"],
+};
 
 /** Manager operations that take a `RequestContext`: they act before, beside or across tenants. */
 const REQUEST_STAGE: Readonly<Record<string, readonly string[]>> = {

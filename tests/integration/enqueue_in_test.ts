@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import postgres from "postgres";
 import type { OpContext } from "../../src/core/context.ts";
-import { ValidationError } from "../../src/core/errors.ts";
+import { FinalError, ValidationError } from "../../src/core/errors.ts";
 import { newId } from "../../src/core/ids.ts";
 import { createManagers } from "../../src/managers.ts";
 import { CHAINS } from "../../src/migrations.ts";
@@ -179,13 +179,19 @@ Deno.test("under repeatable read and serializable a lost race is success or an e
 Deno.test("a key held by a claimed, a done and a dead item: the row is returned and not touched", () =>
   withDatabase(async ({ database, ctx, work, item }) => {
     for (const status of ["claimed", "done", "failed"]) {
-      const { id } = await work.enqueue(ctx, item(newId(), { status }));
-      const lease = status === "claimed" ? "now() + interval '1 hour'" : "null";
+      const key = newId();
+      const { id } = await work.enqueue(ctx, item(key, { status }));
       await database.adminSql(
-        `update queue.work_items set status = '${status}', lease_expires_at = ${lease} where id = '${id}'`,
+        `update queue.work_items set status = 'claimed', ready = false, claim_token = '${newId()}',
+        lease_expires_at = now() + interval '1 hour' where id = '${id}' returning id`,
       );
+      const held = (await work.enqueue(ctx, item(key))).item;
+      assert.ok(held);
+      if (status === "done") await work.complete(ctx, held);
+      if (status === "failed") await work.fail(ctx, held, new FinalError("no more"));
       const xmin = () =>
-        database.adminSql(`select xmin::text, idempotency_key from queue.work_items where id = '${id}'`);
+        database.adminSql(`select xmin::text, idempotency_key from queue.work_items where id = '${id}'
+          union all select xmin::text, idempotency_key from queue.work_history where id = '${id}'`);
       const [before] = await xmin();
       const again = await work.enqueue(ctx, item(String(before?.idempotency_key)));
       assert.deepEqual([again.outcome, again.id, again.item?.status], ["KEY_EXISTS", id, status]);

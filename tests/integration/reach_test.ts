@@ -24,6 +24,7 @@ runtime core.orgs                 select
 runtime core.outbox               insert
 runtime core.sessions             select insert update
 runtime core.socket_tickets       select insert update
+runtime queue.work_history        select
 runtime queue.work_items          select insert update
 runtime queue.work_keys           select insert
 runtime shipments.endpoints       select insert update delete
@@ -40,6 +41,7 @@ system  core.sessions             select update delete
 system  core.socket_tickets       select update delete
 system  core.users                select insert
 system  queue.sweep_steps         select insert update
+system  queue.work_history        select insert update delete
 system  queue.work_items          select insert update delete
 system  queue.work_keys           select insert update delete
 system  shipments.shipments       select

@@ -98,9 +98,12 @@ Deno.test("claim, promote, requeue, the failing of orphans and both purges pass 
     const again = await claim(rig);
     await work.settle(again.map((owned) => ({ ...ref(owned), to: "done" })));
     await database.clock.advance(1_000);
-    await hold("queue.work_items", "status = 'done'");
+    await hold("queue.work_history", "true");
     assert.equal(await work.purgeItems(500, 10), again.length - 1);
-    await hold("queue.work_keys k", "not exists (select from queue.work_items w where w.id = k.item_id)");
+    const gone = ["work_items", "work_history"].map((t) =>
+      `not exists (select from queue.${t} t where t.id = k.item_id)`
+    );
+    await hold("queue.work_keys k", gone.join(" and "));
     assert.equal(await work.purgeKeys(500, 10), again.length - 2);
     assert.equal(await waiters(rig), 0);
   }));

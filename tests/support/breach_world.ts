@@ -65,6 +65,8 @@ export interface World {
   readonly stale: { readonly id: string; readonly token: string };
   /** Dead, its audit entry not yet written. */
   readonly dead: { readonly id: string; readonly token: string; readonly auditId: string };
+  /** Completed. */
+  readonly done: { readonly id: string; readonly token: string };
   readonly eventId: string;
   readonly entryId: string;
   /** A pending marker and its attempt's token. */
@@ -154,9 +156,11 @@ async function makeItems(test: TestStore, { work }: Storages, a: string) {
   const stale = await claim(newId(), 1_000);
   const dead = { ...await claim(newId(), 3_600_000), auditId: newId() };
   await work.settle([{ orgId: a, ...dead, to: "failed", error: MARK }]);
+  const done = await claim(newId(), 3_600_000);
+  await work.settle([{ orgId: a, ...done, to: "done" }]);
   const held = await claim(newId(), 3_600_000);
   await test.advance(2_000);
-  return { queued: queued.item, stale, dead, held };
+  return { queued: queued.item, stale, dead, done, held };
 }
 
 async function makeMarkers({ idempotency }: Storages, a: string) {

@@ -20,12 +20,13 @@ export interface TenantlessCase {
 }
 
 /** Every way of naming a claim of A's that must hold nothing. */
-function wrongRefs({ a, b, held, stale, dead, queued }: World): ClaimRef[] {
+function wrongRefs({ a, b, held, stale, dead, done, queued }: World): ClaimRef[] {
   return [
     // Stolen tokens under another org's id.
     { orgId: b, id: held.id, token: held.token },
     { orgId: b, id: stale.id, token: stale.token },
     { orgId: b, id: dead.id, token: dead.token },
+    { orgId: b, id: done.id, token: done.token },
     { orgId: newId(), id: held.id, token: held.token },
     // A guessed id, a guessed token, none.
     { orgId: a, id: newId(), token: held.token },
@@ -36,6 +37,8 @@ function wrongRefs({ a, b, held, stale, dead, queued }: World): ClaimRef[] {
     { orgId: a, id: queued.id, token: held.token },
     { orgId: a, id: held.id, token: stale.token },
     { orgId: a, id: held.id, token: dead.token },
+    { orgId: a, id: held.id, token: done.token },
+    { orgId: a, id: done.id, token: held.token },
     { orgId: a, id: dead.id, token: held.token },
     { orgId: a, id: stale.id, token: stale.token },
   ];
@@ -64,6 +67,13 @@ async function ownClaim({ work }: AllStorages, orgId: string): Promise<ClaimRef>
 function refusedAround(own: number, outcomes: readonly string[]): void {
   assert.deepEqual([...new Set(outcomes.filter((_, i) => i !== own))], ["REFUSED"]);
   assert.equal(outcomes[own], "WRITTEN");
+}
+
+async function completesNothing(storages: AllStorages, world: World, keep: boolean): Promise<void> {
+  const wrong = wrongRefs(world);
+  const own = await ownClaim(storages, world.b);
+  const batch = [...wrong, own].map((ref): Settlement => ({ ...ref, to: "done", keep }));
+  refusedAround(wrong.length, await storages.work.settle(batch));
 }
 
 const HOUR_MS = 3_600_000;
@@ -152,9 +162,17 @@ export const TENANTLESS_CASES: readonly TenantlessCase[] = [
         for (const one of settlementsOf(ref)) assert.deepEqual(await storages.work.settle([one]), ["REFUSED"], one.to);
       }
       const own = await ownClaim(storages, world.b);
-      const batch = [...wrong, own].map((ref): Settlement => ({ ...ref, to: "done" }));
+      const batch = [...wrong, own].map((ref): Settlement => ({ ...ref, to: "retry", delayMs: 0, error: "x" }));
       refusedAround(wrong.length, await storages.work.settle(batch));
     },
+  },
+  {
+    name: "work.complete",
+    act: (storages, world) => completesNothing(storages, world, true),
+  },
+  {
+    name: "work.completeAndDrop",
+    act: (storages, world) => completesNothing(storages, world, false),
   },
   {
     name: "work.extendLeases",
@@ -209,7 +227,7 @@ export const TENANTLESS_CASES: readonly TenantlessCase[] = [
         { orgId: a, id: newId(), auditId: dead.auditId },
       ]),
   },
-  { name: "work.purgeItems", act: ({ work }) => work.purgeItems(0, 1_000) },
+  { name: "work.purgeItems", act: ({ work }) => work.purgeItems(HOUR_MS, 1_000) },
   { name: "work.purgeKeys", act: ({ work }) => work.purgeKeys(0, 1_000) },
   { name: "work.readGauges", act: ({ work }) => work.readGauges() },
   { name: "shipments.orgsWithParked", act: ({ shipments }) => shipments.orgsWithParked(null, 1_000) },

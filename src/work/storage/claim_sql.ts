@@ -31,13 +31,14 @@ export function dueOfOneKind(now: string): string {
  * past the limit so that rows other claimers hold at this moment do not make the claim come back short.
  */
 export function dueOfKinds(now: string): string {
-  return `select w.ctid as place, 1 as few from (
-        select h.* from ${RANGES} cross join lateral (
-          select w.org_id, w.id, w.priority, w.available_at from queue.work_items w
+  return `with head as materialized (
+        select h.*, 1 as few from ${RANGES} cross join lateral (
+          select w.ctid as place, w.id, w.priority, w.available_at from queue.work_items w
           ${inRange(now)} limit $3::int * 2 + 50
         ) h
         order by h.priority, h.available_at, h.id limit $3::int * 2 + 50
-      ) head join queue.work_items w on w.org_id = head.org_id and w.id = head.id
+      )
+      select w.ctid as place, 1 as few from head join queue.work_items w on w.ctid = head.place and ${FEW("head")}
       where w.ready and w.available_at <= ${now}
       order by head.priority, head.available_at, head.id limit $3::int
       for update of w skip locked`;

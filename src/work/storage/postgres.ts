@@ -27,10 +27,10 @@ import type {
 import type { InsertOutcome, WorkItem, WorkStatus } from "../types.ts";
 import { ClaimFloors } from "./claim_floors.ts";
 import {
-  arrayOf,
   type Encoded,
   encodeInserts,
   encodeRef,
+  encodeRefs,
   encodeSettlement,
   toClaimed,
   toItem,
@@ -228,13 +228,20 @@ export class PostgresWorkStorage implements WorkStorage {
 
   #settleWay(way: Way, settlements: readonly Settlement[]): Promise<WriteOutcome[]> {
     if (way === "write") return this.#settleEncoded(settlements.map(encodeSettlement));
-    const sql = way === "keep" ? this.#sql.complete : this.#sql.completeAndDrop;
-    return this.#writeHeld(settlements.map((ref, n) => ({ ref, n: n + 1 })), (batch) =>
-      this.#db.system(sql, [
-        arrayOf(batch.map(({ ref }) => ref.orgId)),
-        arrayOf(batch.map(({ ref }) => ref.id)),
-        arrayOf(batch.map(({ ref }) => ref.token)),
-      ]).then((rows) => rows.map((row) => ({ ...row, n: batch[Number(row.n) - 1]?.n }))));
+    const refs = settlements.map((ref, n) => ({ ref, n }));
+    return this.#writeHeld(refs, async (batch) => {
+      const rows = way === "keep" ? await this.#complete(batch) : await this.#completeAndDrop(batch);
+      // The statement numbers from one, by the place in this batch.
+      return rows.map((row) => ({ ...row, n: batch[Number(row.n) - 1]?.n }));
+    });
+  }
+
+  #complete(batch: readonly { readonly ref: ClaimRef }[]): Promise<Row[]> {
+    return this.#db.system(this.#sql.complete, encodeRefs(batch));
+  }
+
+  #completeAndDrop(batch: readonly { readonly ref: ClaimRef }[]): Promise<Row[]> {
+    return this.#db.system(this.#sql.completeAndDrop, encodeRefs(batch));
   }
 
   #settleEncoded(batch: readonly Encoded[]): Promise<WriteOutcome[]> {

@@ -45,9 +45,9 @@ export function wayOf(settlement: Settlement): Way {
   return settlement.keep === false ? "drop" : "keep";
 }
 
-/** An array literal of ids, which need no quoting. */
-export function arrayOf(ids: readonly string[]): string {
-  return `{${ids.join(",")}}`;
+/** Claims as three array literals: orgs, ids and tokens, which need no quoting. */
+export function encodeRefs(batch: readonly { readonly ref: ClaimRef }[]): string[] {
+  return (["orgId", "id", "token"] as const).map((part) => `{${batch.map(({ ref }) => ref[part]).join(",")}}`);
 }
 
 /** One row of a guarded batch, under its place in the batch. */

@@ -113,7 +113,7 @@ export function purgeKeys(now: string): string {
  * next, whose first entry is its oldest. Counts go in index order: without one the planner scans the table for them.
  */
 export function readGauges(now: string): string {
-  const due = "from queue.work_items where ready";
+  const due = "from queue.work_items where status = 'queued' and ready";
   const order = "order by lane, kind, priority, available_at limit 1";
   return `with recursive heads as (
       (select lane, kind, priority, available_at, 1 as n ${due} ${order})
