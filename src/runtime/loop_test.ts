@@ -35,6 +35,70 @@ Deno.test("the loop claims within its capacity, and again when a slot is free", 
     assert.equal(most, 3);
   }));
 
+Deno.test("the next item is claimed while outcomes are on their way, but no more than a capacity of them", () =>
+  WorkerRig.with(async (rig) => {
+    const ctx = await rig.org();
+    let runs = 0;
+    const answer = gate();
+    rig.start(() => void runs++, {
+      capacity: 2,
+      work: { complete: (...args) => answer.promise.then(() => rig.managers.work.complete(...args)) },
+    });
+    const ids = await Promise.all(Array.from({ length: 9 }, () => rig.enqueue(ctx)));
+    await rig.until("two capacities of handlers have ended", () => runs === 4);
+    await rig.clock.tick(5_000);
+    assert.equal(runs, 4, "a database that takes no outcomes is not worked for in vain");
+    answer.open();
+    for (const id of ids) await rig.untilStatus(ctx, id, "done");
+  }));
+
+Deno.test("items claimed ahead of quick handlers go back uncharged when a handler is slow all of a sudden", () =>
+  WorkerRig.with(async (rig) => {
+    const ctx = await rig.org();
+    const slow = gate();
+    let runs = 0;
+    rig.start(async () => {
+      // Each takes 1 ms, until one does not.
+      await (++runs <= 60 ? rig.clock.sleep(1) : slow.promise);
+    }, { capacity: 1, claimAheadMs: 50 });
+    const ids = await Promise.all(Array.from({ length: 100 }, () => rig.enqueue(ctx)));
+    await rig.clock.tick(200);
+    assert.equal(runs, 61);
+    const claimed = async () =>
+      (await Promise.all(ids.map((id) => rig.read(ctx, id)))).filter((item) => item.status === "claimed");
+    const held = await claimed();
+    assert.ok(held.length > 1, "some wait for the only slot");
+    await rig.clock.tick(2_000);
+    assert.equal((await claimed()).length, 1, "after a second only what runs is held");
+    for (const { id } of held) {
+      const item = await rig.read(ctx, id);
+      if (item.status === "queued") {
+        assert.deepEqual([item.attempts, item.note], [0, "handed back: no slot became free for it"]);
+      }
+    }
+    slow.open();
+    for (const id of ids) assert.equal((await rig.untilStatus(ctx, id, "done")).attempts, 1);
+  }));
+
+Deno.test("items claimed ahead are handed back at once by a drain", () =>
+  WorkerRig.with(async (rig) => {
+    const ctx = await rig.org();
+    const slow = gate();
+    let runs = 0;
+    const worker = rig.start(async () => {
+      await (++runs <= 60 ? rig.clock.sleep(1) : slow.promise);
+    }, { capacity: 1, drainGraceMs: 60_000 });
+    const ids = await Promise.all(Array.from({ length: 100 }, () => rig.enqueue(ctx)));
+    await rig.clock.tick(200);
+    const drained = worker.drain();
+    await rig.clock.tick(10);
+    const items = await Promise.all(ids.map((id) => rig.read(ctx, id)));
+    assert.equal(items.filter((item) => item.status === "claimed").length, 1, "what runs has its grace");
+    assert.ok(items.every((item) => item.status !== "queued" || item.attempts === 0));
+    slow.open();
+    await drained;
+  }));
+
 Deno.test("an enqueue wakes the loop; without a hint the poll finds the item", () =>
   WorkerRig.with(async (rig) => {
     const ctx = await rig.org();

@@ -347,6 +347,22 @@ const CASES: Cases<WorkHarness> = {
     const failed: Settlement = { ...ref(owned), to: "failed", error: "no", auditId: newId() };
     assert.deepEqual(await h.storage.settle([failed]), ["REFUSED"], "done is never also failed");
   },
+  "settle(done) of an item that is not kept leaves its key alone, and no row": async (h) => {
+    const inLane = lane();
+    const orgId = newId();
+    const { id, idempotencyKey } = await put(h, orgId, { lane: inLane });
+    const beside = await put(h, orgId, { lane: inLane });
+    const [owned, other] = await claim(h, inLane, { limit: 2 });
+    assert.ok(owned && other);
+    const dropped: Settlement = { ...ref(owned), to: "done", keep: false };
+    const stale: Settlement = { ...ref(owned), token: newId(), to: "done", keep: false };
+    assert.deepEqual(await h.storage.settle([stale, dropped, done(other)]), ["REFUSED", "WRITTEN", "WRITTEN"]);
+    assert.equal(await h.storage.readItem(orgId, id), null);
+    assert.deepEqual(await h.storage.readItemByKey(orgId, idempotencyKey), { id, item: null });
+    assert.deepEqual(await h.storage.createItems(orgId, [insert({ idempotencyKey })]), ["KEY_EXISTS"]);
+    assert.deepEqual(await h.storage.settle([dropped]), ["REFUSED"], "nothing is left to tell");
+    assert.equal((await read(h, orgId, beside.id)).status, "done");
+  },
   "a settle after the lease passed is refused, on database time": async (h) => {
     const inLane = lane();
     const orgId = newId();
