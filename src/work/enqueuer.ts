@@ -19,6 +19,8 @@ const CHUNK = 1_000;
 /** Encoded payloads of one statement, in UTF-16 units: Postgres refuses a JSON array of 256 MB, and memory is dear. */
 const CHUNK_UNITS = 8_000_000;
 const READ_BACKS = 50;
+/** Statements of one call at once: while some are on their way the next one's items are checked and encoded. */
+const CHUNKS_IN_FLIGHT = 3;
 
 /** What an `Enqueuer` is made of. */
 export interface EnqueuerOptions {
@@ -45,6 +47,7 @@ export class Enqueuer {
   ): Promise<EnqueueResult> {
     const insert = this.#build(item, attributionOf(ctx), options);
     const [outcome] = await this.#create(ctx.orgId, [insert], item.id === undefined);
+    if (outcome === "INSERTED") this.#wake(insert.item.lane);
     return this.#report(ctx.orgId, insert, outcome ?? "ID_EXISTS");
   }
 
@@ -53,22 +56,41 @@ export class Enqueuer {
     items: readonly NewWorkItem[],
     options: EnqueueOptions = {},
   ): Promise<(EnqueueResult | Error)[]> {
-    const built = items.map((item) => {
-      try {
-        return this.#build(item, attributionOf(ctx), options);
-      } catch (error) {
-        if (error instanceof ValidationError) return error;
-        throw error;
-      }
-    });
     const results: (EnqueueResult | Error)[] = [];
-    while (results.length < built.length) {
-      const start = results.length;
-      const chunk = built.slice(start, start + this.#chunkLength(built, start));
-      const minted = items.slice(start, start + chunk.length).every((item) => item.id === undefined);
-      results.push(...await this.#createChunk(ctx.orgId, chunk, minted));
-    }
+    const chunks = this.#chunks(items, (item) => this.#build(item, attributionOf(ctx), options));
+    // Each takes the next chunk. Of two items of one id or key the first one wins: then one goes after the other.
+    const worker = async () => {
+      for (const { start, entries, minted } of chunks) {
+        const told = await this.#createChunk(ctx.orgId, entries, minted);
+        told.forEach((result, i) => results[start + i] = result);
+      }
+    };
+    const workers = Array.from({ length: repeats(items) ? 1 : CHUNKS_IN_FLIGHT }, worker);
+    // All are waited for, so that a call that fails has nothing under way any more.
+    const failed = (await Promise.allSettled(workers)).find((ended) => ended.status === "rejected");
+    if (failed !== undefined) throw failed.reason;
     return results;
+  }
+
+  /** Items in pieces of one statement each, built as they are asked for. */
+  *#chunks(items: readonly NewWorkItem[], build: (item: NewWorkItem) => ItemInsert): Generator<Chunk> {
+    let built: (ItemInsert | ValidationError)[] = [];
+    for (let start = 0; start < items.length;) {
+      const more = items.slice(start + built.length, start + CHUNK);
+      built = built.concat(more.map((item) => {
+        try {
+          return build(item);
+        } catch (error) {
+          if (error instanceof ValidationError) return error;
+          throw error;
+        }
+      }));
+      const entries = built.slice(0, this.#chunkLength(built, 0));
+      built = built.slice(entries.length);
+      const minted = items.slice(start, start + entries.length).every((item) => item.id === undefined);
+      yield { start, entries, minted };
+      start += entries.length;
+    }
   }
 
   async enqueueIn<P extends Payload>(
@@ -153,6 +175,9 @@ export class Enqueuer {
       // One row's data harmed the statement: each goes by itself, so that it harms no other.
       for (const insert of inserts) outcomes.set(insert, await this.#createAlone(orgId, insert, minted));
     }
+    for (const lane of new Set(inserts.filter((i) => outcomes.get(i) === "INSERTED").map(({ item }) => item.lane))) {
+      this.#wake(lane);
+    }
     const results: (EnqueueResult | Error)[] = [];
     // Collisions are read back a few at a time: a repeated import must not take a round trip after the other.
     for (let start = 0; start < chunk.length; start += READ_BACKS) {
@@ -195,7 +220,6 @@ export class Enqueuer {
     this.#count(item.kind, outcome);
     switch (outcome) {
       case "INSERTED":
-        this.#wake(item.lane);
         return { outcome, id: item.id, item };
       case "ID_EXISTS":
         return { outcome, id: item.id, item: await this.#o.storage.readItem(orgId, item.id) };
@@ -217,6 +241,21 @@ export class Enqueuer {
   #count(kind: string, outcome: InsertOutcome): void {
     this.#o.metrics.count("laneway_items_enqueued_total", { kind, outcome: outcome.toLowerCase() });
   }
+}
+
+/** One piece of a long enqueue. */
+interface Chunk {
+  readonly start: number;
+  readonly entries: readonly (ItemInsert | ValidationError)[];
+  /** Whether every id was minted here. */
+  readonly minted: boolean;
+}
+
+/** Whether two items have an id or a key in common. */
+function repeats(items: readonly NewWorkItem[]): boolean {
+  const ids = items.flatMap(({ id }) => id === undefined ? [] : [String(id).toLowerCase()]);
+  return new Set(items.map(({ idempotencyKey }) => idempotencyKey)).size < items.length ||
+    new Set(ids).size < ids.length;
 }
 
 /** One key whose holder was purged meanwhile is its caller's to repeat, and harms no other. */
