@@ -4,7 +4,7 @@
  * @module
  */
 import { listenOn } from "../../src/db/listener.ts";
-import type { Database, Param, Row } from "../../src/db/database.ts";
+import type { Database, Databases, Param, Row } from "../../src/db/database.ts";
 import { PostgresTopics } from "../../src/infra/postgres_topics.ts";
 import { CHAINS } from "../../src/migrations.ts";
 import { createTestDatabase, startPrivateServer, type TestDatabase } from "../support/postgres.ts";
@@ -28,6 +28,8 @@ export interface FlatDatabase {
   readonly systemUrl: string;
   /** The superuser's URL. */
   readonly adminUrl: string;
+  /** Our logins' pools. */
+  readonly databases: Databases;
   /** Managers and workers over it, with the bench's orgs made. Its statements are counted in `statements`. */
   rig(): Promise<Rig>;
   /** Statements of the system login on the queue area since the last `reset`, by their name. */
@@ -72,7 +74,7 @@ export async function withFlatServer<T>(
 }
 
 async function open(server: PostgresServer): Promise<FlatDatabase> {
-  const database = await createTestDatabase(CHAINS, { adminUrl: server.url(), pool: { max: 10, deadlineMs: 60_000 } });
+  const database = await createTestDatabase(CHAINS, { adminUrl: server.url(), pool: { max: 20, deadlineMs: 60_000 } });
   const statements = new StatementCounts();
   const { queue } = database.databases;
   const counted: Database = {
@@ -86,6 +88,7 @@ async function open(server: PostgresServer): Promise<FlatDatabase> {
     },
     tenant: (orgId, sql, params, options) => queue.tenant(orgId, sql, params, options),
   };
+  const databases = { ...database.databases, queue: counted };
   const topics = new PostgresTopics({
     run: (text, params) => queue.system(text, params),
     listen: listenOn(database.url("system")),
@@ -93,8 +96,9 @@ async function open(server: PostgresServer): Promise<FlatDatabase> {
   return {
     systemUrl: database.url("system"),
     adminUrl: database.url("admin"),
+    databases,
     statements,
-    rig: () => makeRig({ engine: "postgres", databases: { ...database.databases, queue: counted } }, topics),
+    rig: () => makeRig({ engine: "postgres", databases }, topics),
     sql: (text) => admin(database, text),
     async close() {
       await topics.close();
