@@ -18,6 +18,7 @@ import { type Clock, systemClock } from "../core/clock.ts";
 import { describeError } from "../core/describe_error.ts";
 import { type Logger, silentLogger } from "../core/log.ts";
 import { type Metrics, noMetrics } from "../core/metrics.ts";
+import { HintPace } from "./hint_pace.ts";
 import { MemoryTopics } from "./memory_topics.ts";
 import {
   encodeHint,
@@ -63,6 +64,8 @@ export const MAX_NOTIFY_BYTES = 7_999;
 const NOTIFY = "select pg_notify($1, p) from jsonb_array_elements_text($2::jsonb) as p";
 // Hints that wait while one statement is in flight; the further ones are dropped, as hints may be.
 const MAX_PENDING = 1_000;
+// Hints that repeat, and say no more the second time. The others are each about something else.
+const PACED: ReadonlySet<TopicName> = new Set<TopicName>(["WORK_AVAILABLE", "OUTBOX_PENDING"]);
 // Under five connections a second with the jitter, also when each is cut as soon as it is up.
 const BACKOFF_FIRST_MS = 250;
 const BACKOFF_MOST_MS = 2_000;
@@ -81,6 +84,9 @@ export class PostgresTopics implements Topics {
   readonly #stop = new AbortController();
   readonly #probes = new Map<string, () => void>();
   readonly #pending = new Set<string>();
+  readonly #paces = new Map<string, HintPace>();
+  /** Hints whose time to leave has not come. */
+  readonly #held = new Map<string, Promise<void>>();
   #current: Promise<void> = Promise.resolve();
   #next: Promise<void> | undefined;
   #loop: Promise<void> | undefined;
@@ -103,8 +109,9 @@ export class PostgresTopics implements Topics {
   }
 
   /**
-   * Sends a hint. Hints published while an earlier statement is in flight leave together, equal ones once. Resolves when
-   * the hint was sent or given up.
+   * Sends a hint. Hints published while an earlier statement is in flight leave together, equal ones once; hints of work
+   * that repeat within a few milliseconds are held back for a moment and leave as one (`HintPace`). Resolves when the hint
+   * was sent or given up.
    */
   publish<T extends TopicName>(topic: T, payload: TopicPayloads[T]): Promise<void> {
     if (this.#stop.signal.aborted) return Promise.resolve();
@@ -114,6 +121,38 @@ export class PostgresTopics implements Topics {
       this.#logger.warn("hint not sent: too long for NOTIFY", { topic, limitBytes: MAX_NOTIFY_BYTES });
       return Promise.resolve();
     }
+    return PACED.has(topic) ? this.#paced(text) : this.#enter(text);
+  }
+
+  /** Sends now, or once the gap since the last equal hint has passed; on close at once. */
+  #paced(text: string): Promise<void> {
+    // What waits for the statement in flight tells of this one too.
+    if (this.#pending.has(text)) return this.#enter(text);
+    const waitMs = this.#paceOf(text).ask(this.#clock.monotonic());
+    const held = this.#held.get(text);
+    if (held !== undefined) return held;
+    if (waitMs === 0) return this.#enter(text);
+    const sent = this.#clock.sleep(waitMs, this.#stop.signal).then(() => {
+      this.#held.delete(text);
+      return this.#enter(text);
+    });
+    this.#held.set(text, sent);
+    return sent;
+  }
+
+  #paceOf(text: string): HintPace {
+    const nowMs = this.#clock.monotonic();
+    if (this.#paces.size >= MAX_PENDING) {
+      for (const [old, pace] of this.#paces) if (pace.isOver(nowMs)) this.#paces.delete(old);
+    }
+    const pace = this.#paces.get(text) ?? new HintPace();
+    // Beyond the bound a hint leaves unpaced.
+    if (this.#paces.size < MAX_PENDING) this.#paces.set(text, pace);
+    return pace;
+  }
+
+  /** Puts a hint among those of the next statement. */
+  #enter(text: string): Promise<void> {
     if (this.#pending.size >= MAX_PENDING && !this.#pending.has(text)) return Promise.resolve();
     this.#pending.add(text);
     this.#next ??= this.#current.then(() => this.#send());
@@ -135,6 +174,7 @@ export class PostgresTopics implements Topics {
     this.#listeners.clear();
     await this.#local.close();
     await this.#loop;
+    await Promise.all(this.#held.values());
     await (this.#next ?? this.#current);
   }
 
@@ -143,6 +183,7 @@ export class PostgresTopics implements Topics {
     this.#next = undefined;
     const texts = [...this.#pending];
     this.#pending.clear();
+    for (const text of texts) this.#paces.get(text)?.left(this.#clock.monotonic());
     try {
       await this.#options.run(NOTIFY, [HINT_CHANNEL, JSON.stringify(texts)]);
       if (!this.#publishing && this.#clock.monotonic() - this.#publishFailedMs >= QUIET_MS) {

@@ -7,8 +7,8 @@
 
 /** The topics and what each carries. Payloads are small JSON objects. */
 export interface TopicPayloads {
-  /** An item became claimable in a lane. */
-  WORK_AVAILABLE: { readonly lane: string };
+  /** An item became claimable in a lane; null when whoever knows of it does not know its lane. */
+  WORK_AVAILABLE: { readonly lane: string | null };
   /** Outbox rows were written and wait for the relay. */
   OUTBOX_PENDING: Record<never, never>;
   /** An entity of an org changed; `seq` is its event's place in the org's history. */
@@ -29,6 +29,11 @@ export interface Topics {
   publish<T extends TopicName>(topic: T, payload: TopicPayloads[T]): Promise<void>;
   /** Calls `listener` for each message until the returned function is called. Listener errors are logged, not thrown. */
   subscribe<T extends TopicName>(topic: T, listener: (event: TopicEvent<T>) => void): () => void;
+  /**
+   * Whether hints of every process on the database are known to arrive at this moment; absent is no. Whoever subscribes
+   * may poll less while it holds, and is told `resubscribed` each time it begins.
+   */
+  readonly listening?: boolean;
   /** Stops delivery and releases connections. */
   close(): Promise<void>;
 }

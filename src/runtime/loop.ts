@@ -10,6 +10,7 @@ import { ClaimAhead, LONGEST_WAIT_MS } from "./claim_ahead.ts";
 import { Deadlines } from "./deadlines.ts";
 import type { Health } from "./health.ts";
 import type { LeaseKeeper } from "./lease_keeper.ts";
+import { Lookout } from "./lookout.ts";
 import { abortedVerdict, Run, runHandler, type Verdict } from "./run.ts";
 import { handBack, type HandedBack } from "./settle.ts";
 import { Signal } from "./signal.ts";
@@ -18,7 +19,6 @@ import type { DrainReport, WorkerRuntimeOptions } from "./types.ts";
 
 /** The most items of one claim. */
 const CLAIM_BATCH = 500;
-const PROMOTE_BATCH = 1_000;
 /** How long a handler may ignore its abort signal before it counts as deaf and its item is handed back without it. */
 export const ABORT_GRACE_MS = 2_000;
 /** How long an item claimed ahead of the free slots may be expected to wait. */
@@ -45,8 +45,7 @@ export class Loop {
   /** Runs that hold a slot: their handler has not settled. */
   #running = 0;
   readonly #recentKinds = new Set<string>();
-  /** Something may be claimable. */
-  readonly #hint = new Signal();
+  readonly #lookout: Lookout;
   /** A slot became free: only a loop that has none waits for it, so an idle queue is not asked after each item. */
   readonly #slotFreed = new Signal();
   /** Something settled: for the drain, and for an item that waits to run alone. */
@@ -57,7 +56,6 @@ export class Loop {
   readonly #ahead: ClaimAhead;
   /** The item that runs, or is about to run, with nothing beginning beside it. */
   #lone: ClaimedItem | null = null;
-  #promoteAtMs = 0;
   #drained = { finished: 0, released: 0, left: 0 };
 
   constructor(parts: LoopParts) {
@@ -66,6 +64,8 @@ export class Loop {
     this.#health = parts.health;
     this.#rctx = parts.rctx;
     this.#deadlines = new Deadlines(parts.options.clock);
+    const { options, rctx } = parts;
+    this.#lookout = new Lookout({ options, rctx, beat: () => this.#health.beat(), stop: this.#stopClaiming.signal });
     this.#ahead = new ClaimAhead(parts.options.claimAheadMs ?? DEFAULT_CLAIM_AHEAD_MS);
     this.#handlers = new Map(parts.options.handlers.map((handler) => [handler.kind.name, handler]));
   }
@@ -113,7 +113,7 @@ export class Loop {
 
   /** Something may be claimable: claim without waiting for the poll. */
   wake(): void {
-    this.#hint.fire();
+    this.#lookout.hint();
   }
 
   /** Fires the deadlines of runs until `stop`. */
@@ -124,19 +124,24 @@ export class Loop {
   /** Claims until `stopClaiming`. Never throws. */
   async turn(): Promise<void> {
     let backoffMs = FIRST_BACKOFF_MS;
+    let hinted = false;
     while (!this.#stopClaiming.signal.aborted) {
       this.#health.beat();
       const limit = this.#wanted();
       if (limit <= 0) {
-        await this.#rest(this.#slotFreed, this.#o.heartbeatMs / 2);
+        await this.#slotFreed.within(this.#o.heartbeatMs / 2, {
+          clock: this.#o.clock,
+          stop: this.#stopClaiming.signal,
+        });
         // Handlers that end together free their slots one after the other in this turn of the event loop: claim for all.
         await this.#o.clock.sleep(0, this.#stopClaiming.signal);
         continue;
       }
       try {
-        const claimed = await this.#claim(limit);
+        const found = await this.#claim(limit);
         backoffMs = FIRST_BACKOFF_MS;
-        if (claimed < limit) await this.#restUntilDue();
+        this.#lookout.answered(found, hinted);
+        hinted = found < limit && await this.#lookout.rest();
       } catch (error) {
         this.#health.failed("claim", error);
         this.#o.metrics.count("laneway_claim_failures_total");
@@ -172,7 +177,7 @@ export class Loop {
   async #claim(limit: number): Promise<number> {
     const { clock, managers, metrics, lane, kinds, worker, leaseMs } = this.#o;
     this.#health.asking();
-    await this.#promoteIfDue();
+    const promoted = await this.#lookout.prepare();
     const sentAt = { monotonicMs: clock.monotonic(), wallMs: clock.now() };
     const claimed = await managers.work.claim(this.#rctx, { lane, kinds, worker, leaseMs, limit });
     this.#health.answered("claim");
@@ -186,6 +191,8 @@ export class Loop {
       await Promise.all(claimed.map((item) => this.#returnUnstarted(item, "handed back: its claim was answered late")));
       return 0;
     }
+    // Due now and not taken here: others may have slept past it.
+    if (promoted > claimed.length) void this.#o.topics.publish("WORK_AVAILABLE", { lane: null });
     for (const { item } of claimed) metrics.count("laneway_items_claimed_total", { kind: item.kind, lane });
     const suspects = claimed.filter(({ item }) => item.expiries > 0);
     for (const item of claimed) if (item.item.expiries === 0) this.#take(item, sentAt);
@@ -197,37 +204,6 @@ export class Loop {
     if (lone !== undefined) void this.#runAlone(lone, sentAt);
     metrics.set("laneway_items_running", this.#running);
     return claimed.length;
-  }
-
-  /** Moves due items into the claim's reach; asks no oftener than a poll unless something is known to fall due. */
-  async #promoteIfDue(): Promise<void> {
-    const { clock, managers, pollMs } = this.#o;
-    if (clock.monotonic() < this.#promoteAtMs) return;
-    const { promoted, nextDueInMs } = await managers.work.promote(this.#rctx, PROMOTE_BATCH);
-    const inMs = promoted === PROMOTE_BATCH ? 0 : Math.min(pollMs * 0.75, nextDueInMs ?? pollMs);
-    this.#promoteAtMs = clock.monotonic() + inMs;
-  }
-
-  /** Until a wake-up, the jittered poll, or the earliest due time, whichever is first. Beats while it waits. */
-  async #restUntilDue(): Promise<void> {
-    const { clock, pollMs, heartbeatMs } = this.#o;
-    const pollAtMs = clock.monotonic() + pollMs * (0.75 + Math.random() / 2);
-    const untilMs = Math.min(pollAtMs, Math.max(this.#promoteAtMs, clock.monotonic() + 1));
-    for (let left = untilMs - clock.monotonic(); left > 0; left = untilMs - clock.monotonic()) {
-      this.#health.beat();
-      if (await this.#rest(this.#hint, Math.min(left, heartbeatMs / 2))) return;
-      if (this.#stopClaiming.signal.aborted) return;
-    }
-  }
-
-  /** True when `signal` fired before `ms` had passed. */
-  async #rest(signal: Signal, ms: number): Promise<boolean> {
-    const timer = new AbortController();
-    let woken = false;
-    const wake = signal.wait(timer.signal).then(() => woken = !timer.signal.aborted);
-    await Promise.race([this.#o.clock.sleep(ms, AbortSignal.any([timer.signal, this.#stopClaiming.signal])), wake]);
-    timer.abort();
-    return woken;
   }
 
   /** Begins, or waits for a slot. */
@@ -289,7 +265,7 @@ export class Loop {
     const run = this.#add(claimed, sentAt);
     const untilMs = clock.monotonic() + leaseMs;
     while (this.#runs.size > 1 && clock.monotonic() < untilMs && !this.#stopClaiming.signal.aborted) {
-      await this.#rest(this.#changed, Math.max(untilMs - clock.monotonic(), 1));
+      await this.#changed.within(Math.max(untilMs - clock.monotonic(), 1), { clock, stop: this.#stopClaiming.signal });
     }
     if (this.#stopClaiming.signal.aborted) run.abort("DRAINED", "the worker is stopping");
     const ended = this.#begin(run);
@@ -303,7 +279,7 @@ export class Loop {
     this.#lone = null;
     this.#slotFreed.fire();
     // The others that were handed back for it are claimable now.
-    this.#hint.fire();
+    this.#lookout.insist();
   }
 
   /** Resolves when a renewal came through that was sent well after this moment: the run neither kills nor blocks. */

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { Clock } from "../core/clock.ts";
 
 /** Wakes its waiters. */
 export class Signal {
@@ -16,6 +17,23 @@ export class Signal {
       return;
     }
     for (const wake of [...this.#waiters]) wake();
+  }
+
+  /** Forgets that it was fired while nobody waited; says whether it was. */
+  take(): boolean {
+    const fired = this.#fired;
+    this.#fired = false;
+    return fired;
+  }
+
+  /** True when it fired before `ms` had passed; false then, or when `stop` aborts. */
+  async within(ms: number, { clock, stop }: { readonly clock: Clock; readonly stop: AbortSignal }): Promise<boolean> {
+    const timer = new AbortController();
+    let woken = false;
+    const wake = this.wait(timer.signal).then(() => woken = !timer.signal.aborted);
+    await Promise.race([clock.sleep(ms, AbortSignal.any([timer.signal, stop])), wake]);
+    timer.abort();
+    return woken;
   }
 
   /** Resolves when fired, or when `stop` aborts. */

@@ -63,6 +63,11 @@ export interface WorkerRuntimeOptions {
   readonly leaseMs: number;
   /** How long it waits for a hint before it looks itself, milliseconds. */
   readonly pollMs: number;
+  /**
+   * The longest such wait while hints are known to arrive (`Topics.listening`) and looks find nothing, milliseconds.
+   * Default 30 000; not below `pollMs`.
+   */
+  readonly idlePollMs?: number;
   /** How often it publishes that it lives, milliseconds. */
   readonly heartbeatMs: number;
   /** How often it sweeps, milliseconds. */

@@ -69,7 +69,8 @@ class WorkerRuntimeImpl implements WorkerRuntime {
     const stop = this.#stopBackground.signal;
     this.#o.metrics.set("laneway_capacity", this.#o.capacity);
     this.#unsubscribe = this.#o.topics.subscribe("WORK_AVAILABLE", (event) => {
-      if (event.type === "resubscribed" || event.payload.lane === this.#o.lane) this.#loop.wake();
+      const lane = event.type === "message" ? event.payload.lane : null;
+      if (lane === null || lane === this.#o.lane) this.#loop.wake();
     });
     this.#keeper.start();
     this.#turning = this.#loop.turn();

@@ -244,6 +244,8 @@ class WorkManagerImpl implements WorkManager {
   async requeueStale(ctx: OpContext, limit = SWEEP_BATCH): Promise<RequeueCounts> {
     const counts = await this.#storage.requeueStale(ctx.orgId, checkRange("limit", limit), DEFAULT_RETRY);
     if (counts.requeued > 0) {
+      // Claimable at once or later, by whoever is free: they must learn of it, or of its due time. Lanes are not told.
+      void this.#o.topics.publish("WORK_AVAILABLE", { lane: null });
       this.#o.metrics.count("laneway_items_requeued_total", { outcome: "requeued" }, counts.requeued);
     }
     if (counts.deadLettered > 0) {

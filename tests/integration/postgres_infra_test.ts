@@ -4,6 +4,8 @@ import type { LogFields, Logger } from "../../src/core/log.ts";
 import type { MigrationChain } from "../../src/db/chain.ts";
 import { listenOn } from "../../src/db/listener.ts";
 import { PostgresCache } from "../../src/infra/postgres_cache.ts";
+import { FakeClock } from "../../src/core/fake_clock.ts";
+import { LONGEST_HINT_GAP_MS } from "../../src/infra/hint_pace.ts";
 import { PostgresTopics, type PostgresTopicsOptions } from "../../src/infra/postgres_topics.ts";
 import { testCache } from "../contracts/cache.ts";
 import { testTopics } from "../contracts/topics.ts";
@@ -117,7 +119,7 @@ Deno.test("a killed listener listens again within 5 s, says resubscribed, and ho
     const events: string[] = [];
     topics.subscribe(
       "WORK_AVAILABLE",
-      (event) => events.push(event.type === "message" ? event.payload.lane : event.type),
+      (event) => events.push(event.type === "message" ? String(event.payload.lane) : event.type),
     );
     topics.subscribe("OUTBOX_PENDING", () => {});
     try {
@@ -201,14 +203,39 @@ Deno.test("equal hints published while one is in flight leave once, in one state
   });
   const first = topics.publish("WORK_AVAILABLE", { lane: "a" });
   await waitFor("the first to leave", () => sent.length === 1);
-  const later = ["b", "b", "c", "b", "a"].map((lane) => topics.publish("WORK_AVAILABLE", { lane }));
+  const later = ["b", "b", "c", "b"].map((lane) => topics.publish("WORK_AVAILABLE", { lane }));
   release();
   await first;
   await waitFor("the second to leave", () => sent.length === 2);
   release();
   await Promise.all(later);
-  assert.deepEqual(sent, [["a"], ["b", "c", "a"]]);
+  assert.deepEqual(sent, [["a"], ["b", "c"]]);
   await topics.close();
+});
+
+Deno.test("equal hints in quick succession leave at once, then as one a gap, and the last of them on close", async () => {
+  const clock = new FakeClock();
+  const sentMs: number[] = [];
+  const topics = new PostgresTopics({ run: () => Promise.resolve(sentMs.push(clock.monotonic())), clock });
+  const publish = () => void topics.publish("WORK_AVAILABLE", { lane: "a" });
+  publish();
+  await clock.tick(0);
+  assert.deepEqual(sentMs, [0], "the first at once");
+  for (let ms = 0; ms < 1_000; ms++) {
+    publish();
+    await clock.tick(1);
+  }
+  assert.ok(sentMs.length >= 10 && sentMs.length <= 30, `${sentMs.length} statements for a thousand hints`);
+  await clock.tick(LONGEST_HINT_GAP_MS);
+  assert.ok((sentMs.at(-1) ?? 0) >= 999, "one left behind the last that was asked for");
+  const left = sentMs.length;
+  await clock.tick(60_000);
+  assert.equal(sentMs.length, left, "and none for nothing");
+  publish();
+  await clock.tick(0);
+  publish();
+  await topics.close();
+  assert.equal(sentMs.length, left + 2, "what was held back leaves on close");
 });
 
 Deno.test("no more than a thousand hints wait", async () => {

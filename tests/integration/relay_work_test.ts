@@ -36,7 +36,7 @@ function build(store: Store, write: World["write"]): World {
   const storages = createStorages(store);
   const topics = new MemoryTopics();
   const woken: string[] = [];
-  topics.subscribe("WORK_AVAILABLE", (event) => event.type === "message" && woken.push(event.payload.lane));
+  topics.subscribe("WORK_AVAILABLE", (event) => event.type === "message" && woken.push(String(event.payload.lane)));
   const managers = createManagers({
     storages,
     topics,

@@ -1,0 +1,49 @@
+import assert from "node:assert/strict";
+import { HintPace, LONGEST_HINT_GAP_MS } from "./hint_pace.ts";
+
+/** Asks every `everyMs` for a while, sends when the wait is over, and says when hints left. */
+function paced(everyMs: number, forMs: number, pace = new HintPace(), fromMs = 0): number[] {
+  const left: number[] = [];
+  let dueMs: number | null = null;
+  for (let nowMs = fromMs; nowMs < fromMs + forMs; nowMs += everyMs) {
+    if (dueMs !== null && dueMs <= nowMs) {
+      pace.left(dueMs);
+      left.push(dueMs);
+      dueMs = null;
+    }
+    const waitMs = pace.ask(nowMs);
+    if (dueMs !== null) continue;
+    if (waitMs === 0) {
+      pace.left(nowMs);
+      left.push(nowMs);
+    } else dueMs = nowMs + waitMs;
+  }
+  if (dueMs !== null) {
+    pace.left(dueMs);
+    left.push(dueMs);
+  }
+  return left;
+}
+
+Deno.test("hints that come one at a time leave at once, a hundred a second too", () => {
+  for (const everyMs of [10, 50, 1_000]) {
+    assert.deepEqual(paced(everyMs, everyMs * 20), Array.from({ length: 20 }, (_, n) => n * everyMs));
+  }
+});
+
+Deno.test("a thousand hints in a second leave as a few dozen, the last behind the last that was asked for", () => {
+  const left = paced(1, 1_000);
+  assert.equal(left[0], 0, "the first at once");
+  assert.ok(left.length <= 30, `${left.length} left`);
+  assert.ok((left.at(-1) ?? 0) >= 999);
+  for (let n = 1; n < left.length; n++) {
+    assert.ok((left[n] ?? 0) - (left[n - 1] ?? 0) <= LONGEST_HINT_GAP_MS);
+  }
+});
+
+Deno.test("after a burst, hints that come one at a time soon leave at once again", () => {
+  const pace = new HintPace();
+  const burst = paced(1, 1_000, pace);
+  const after = paced(20, 1_000, pace, (burst.at(-1) ?? 0) + 1);
+  assert.ok(after.slice(-10).every((ms, n, all) => n === 0 || ms - (all[n - 1] ?? 0) === 20));
+});
