@@ -1,46 +1,48 @@
 /**
- * How often an equal hint leaves: at once when it is alone, and at growing gaps while many are asked for, the last of
+ * How often an equal hint leaves: at once when it is alone, and at gaps while many are asked for, the last of
  * which tells of all that was held back. A hint says only that there is something to look for, so one a gap is enough:
  * sent with each of 1,000 enqueues, it made twenty idle workers ask 19,000 times and the enqueues four times as slow.
  *
  * @module
  */
 
-const FIRST_GAP_MS = 5;
+// Two in quick succession may be one thing: a row and its neighbour.
+const SHORTEST_GAP_MS = 5;
 /** The longest a hint is held back, milliseconds. A worker that finds work looks again by itself for about as long. */
 export const LONGEST_HINT_GAP_MS = 50;
-// Asked for oftener than every 4 ms the gap grows, seldomer than every 8 ms it shrinks.
-const BUSY_MS = 4;
-const CALM_MS = 8;
+// Asked for a hundred times a second a hint leaves each time, from a hundred and seventy on at the longest gap.
+const CALM_EVERY_MS = 10;
+const BUSY_EVERY_MS = 6;
+// How much the latest interval weighs in the mean: a dozen show a burst, three its end.
+const WEIGHT = 0.2;
+const LONGEST_EVERY_MS = 100;
 
 /** The pace of one hint. Pure: told what happened and when, monotonic milliseconds. */
 export class HintPace {
-  #gapMs = FIRST_GAP_MS;
+  #everyMs = LONGEST_EVERY_MS;
+  #askedMs = -Infinity;
   #leftMs = -Infinity;
-  #held = 0;
 
   /** Asks for the hint: how long it waits before it leaves, 0 for at once. */
   ask(nowMs: number): number {
-    const waitMs = Math.max(this.#leftMs + this.#gapMs - nowMs, 0);
-    if (waitMs > 0) this.#held++;
-    return waitMs;
+    const sinceMs = Math.min(nowMs - this.#askedMs, LONGEST_EVERY_MS);
+    this.#everyMs += (sinceMs - this.#everyMs) * WEIGHT;
+    this.#askedMs = nowMs;
+    return Math.max(this.#leftMs + gapMs(this.#everyMs) - nowMs, 0);
   }
 
   /** The hint left. */
   left(nowMs: number): void {
-    this.#gapMs = this.#held === 0 ? FIRST_GAP_MS : nextGapMs(this.#gapMs, this.#held);
     this.#leftMs = nowMs;
-    this.#held = 0;
   }
 
-  /** Whether it is over: the next one would leave at once. */
+  /** Whether it may be forgotten: nothing is held back, and a burst is over. */
   isOver(nowMs: number): boolean {
-    return nowMs >= this.#leftMs + this.#gapMs;
+    return nowMs - Math.max(this.#leftMs, this.#askedMs) > LONGEST_EVERY_MS;
   }
 }
 
-function nextGapMs(gapMs: number, held: number): number {
-  const everyMs = gapMs / held;
-  if (everyMs <= BUSY_MS) return Math.min(gapMs * 2, LONGEST_HINT_GAP_MS);
-  return everyMs > CALM_MS ? Math.max(gapMs / 2, FIRST_GAP_MS) : gapMs;
+function gapMs(everyMs: number): number {
+  const busy = Math.min(Math.max((CALM_EVERY_MS - everyMs) / (CALM_EVERY_MS - BUSY_EVERY_MS), 0), 1);
+  return SHORTEST_GAP_MS + (LONGEST_HINT_GAP_MS - SHORTEST_GAP_MS) * busy;
 }

@@ -28,11 +28,10 @@ export interface WakesOptions {
 const FREE_MISSES = 1;
 const FIRST_QUIET_MS = 10;
 const LONGEST_QUIET_MS = 250;
-// Two finds this close together are a stream.
-const STREAM_MS = 15;
-const FIRST_FOLLOW_MS = 3;
-// 3 + 6 + 12 + 24 ms: as long as a hint may be held back.
-const MOST_FOLLOWS = 4;
+// Two finds this close together are a stream, and so are two items at once.
+const STREAM_MS = 8;
+// As long as a hint may be held back, 50 ms in all.
+const FOLLOWS_MS = [1, 2, 4, 8, 14, 21];
 
 /** What a worker goes by between its claims. */
 export class Wakes {
@@ -61,7 +60,7 @@ export class Wakes {
     this.#answeredMs = nowMs;
     this.#jitter = this.#random();
     if (found > 0) {
-      this.#follows = nowMs - this.#foundMs <= STREAM_MS ? 0 : null;
+      this.#follows = found > 1 || nowMs - this.#foundMs <= STREAM_MS ? 0 : null;
       this.#foundMs = nowMs;
       this.#idlePolls = 0;
       this.forgetMisses();
@@ -69,7 +68,7 @@ export class Wakes {
     }
     if (hinted) this.#missed(nowMs);
     if (this.#follows === null) this.#idlePolls += hinted ? 0 : 1;
-    else if (++this.#follows >= MOST_FOLLOWS) this.#follows = null;
+    else if (++this.#follows >= FOLLOWS_MS.length) this.#follows = null;
   }
 
   /** A hint arrived: the queue is not idle. */
@@ -95,9 +94,8 @@ export class Wakes {
     // A long wait is jittered downwards alone: it is a bound that is told.
     const spread = pollMs > this.#pollMs ? 0.75 + this.#jitter / 4 : 0.75 + this.#jitter / 2;
     const pollAtMs = this.#answeredMs + pollMs * spread;
-    const unaskedMs = this.#follows === null
-      ? pollAtMs
-      : Math.min(this.#answeredMs + FIRST_FOLLOW_MS * 2 ** this.#follows, pollAtMs);
+    const followMs = this.#follows === null ? Infinity : FOLLOWS_MS[this.#follows] ?? Infinity;
+    const unaskedMs = Math.min(this.#answeredMs + followMs, pollAtMs);
     return hinted ? Math.min(this.#quietUntilMs, unaskedMs) : unaskedMs;
   }
 
