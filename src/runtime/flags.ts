@@ -76,7 +76,16 @@ export const FLAGS = {
     default: "1s",
     min: "10ms",
     max: "10m",
-    help: "How long an idle worker waits before it looks for work without having been told.",
+    help: "How long an idle worker waits before it looks for work without having been told; see --idle-poll.",
+  },
+  idlePollMs: {
+    flag: "idle-poll",
+    section: "Timing",
+    type: "duration",
+    default: "30s",
+    min: "10ms",
+    max: "1h",
+    help: "What the poll of an idle worker slows down to while notifications arrive; --poll again when they do not.",
   },
   heartbeatMs: {
     flag: "heartbeat",
@@ -85,7 +94,7 @@ export const FLAGS = {
     default: "5s",
     min: "100ms",
     max: "5m",
-    help: "How often the worker says that it lives, and the window of /healthz.",
+    help: "The window of /healthz; every fourth heartbeat the worker tells the database that it lives.",
   },
   sweepMs: {
     flag: "sweep",
@@ -94,7 +103,7 @@ export const FLAGS = {
     default: "10s",
     min: "100ms",
     max: "1h",
-    help: "How often housekeeping runs: expired claims, the outbox, purges, gauges.",
+    help: "How often housekeeping runs: expired claims, the outbox; gauges a third, purges a sixth as often.",
   },
   drainGraceMs: {
     flag: "drain-grace",

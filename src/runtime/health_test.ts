@@ -97,7 +97,7 @@ Deno.test("a failed liveness publish is logged once, and neither pauses claiming
     };
     const worker = rig.start(() => {}, { cache });
     await rig.clock.tick(60_000);
-    assert.ok(published >= 6, `${published} publishes`);
+    assert.ok(published >= 2, `${published} publishes`);
     const id = await rig.enqueue(ctx);
     await rig.clock.tick(100);
     assert.equal((await rig.read(ctx, id)).status, "done");

@@ -1,5 +1,5 @@
 /**
- * Publishes that this worker lives, as a cache key for people and dashboards. Best effort, bounded by its interval: a
+ * Publishes that this worker lives, as a cache key for people and dashboards. Best effort, bounded by a heartbeat: a
  * failed publish is logged and changes nothing, since the queue and its leases live in the database.
  *
  * @module
@@ -7,7 +7,9 @@
 import { describeError } from "../core/describe_error.ts";
 import type { WorkerRuntimeOptions } from "./types.ts";
 
-/** How many intervals a key outlives its last beat. */
+/** Heartbeats from one publish to the next: people and dashboards look at it, nothing is decided by it. */
+const PUBLISH_EVERY = 4;
+/** How many publishes may be missed until the key is gone. */
 const INTERVALS_KEPT = 3;
 
 /** What a worker tells of itself. */
@@ -42,14 +44,15 @@ export function decodeLiveness(value: string): Liveness | null {
   }
 }
 
-/** Publishes every interval until `stop`, then takes the key away. Never throws. */
+/** Publishes every fourth heartbeat until `stop`, then takes the key away. Never throws. */
 export async function publishLiveness(options: WorkerRuntimeOptions, stop: AbortSignal): Promise<void> {
   const { cache, clock, worker, heartbeatMs, logger } = options;
   const value = encodeLiveness(options);
+  const everyMs = heartbeatMs * PUBLISH_EVERY;
   let failing = false;
   while (!stop.aborted) {
     const settled = new AbortController();
-    const publish = cache.set("WORKER_LIVENESS", worker, value, heartbeatMs * INTERVALS_KEPT)
+    const publish = cache.set("WORKER_LIVENESS", worker, value, everyMs * INTERVALS_KEPT)
       .then(() => {
         failing = false;
       })
@@ -59,7 +62,7 @@ export async function publishLiveness(options: WorkerRuntimeOptions, stop: Abort
       })
       .finally(() => settled.abort());
     await Promise.race([publish, clock.sleep(heartbeatMs, AbortSignal.any([settled.signal, stop]))]);
-    await clock.sleep(heartbeatMs, stop);
+    await clock.sleep(everyMs, stop);
   }
 }
 

@@ -159,6 +159,7 @@ function runtimeOptions(options: ServeOptions, open: OpenParts, built: WorkerPar
     capacity: settings.capacity,
     leaseMs: settings.leaseMs,
     pollMs: settings.pollMs,
+    idlePollMs: settings.idlePollMs,
     heartbeatMs: settings.heartbeatMs,
     sweepMs: settings.sweepMs,
     drainGraceMs: settings.drainGraceMs,

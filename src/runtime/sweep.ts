@@ -17,6 +17,9 @@ const STALE_BATCH = 1_000;
 const RELAY_BATCH = 200;
 const PURGE_BATCH = 1_000;
 const REPEAT_MS = 10_000;
+/** What can wait has its turn once in so many intervals: an idle worker's statements are mostly the sweep's. */
+const SLOW = 6;
+const GAUGES_EVERY = 3;
 
 /**
  * The built-in steps, in order.
@@ -43,6 +46,7 @@ export function builtInSteps(managers: Managers, kinds: readonly string[] = []):
     },
     {
       name: "fail-orphans",
+      every: SLOW,
       async run(rctx) {
         const { ended } = await work.staleOrgs(rctx, ORGS_A_PASS);
         const count = await work.failStaleOfEnded(rctx, ended);
@@ -51,6 +55,7 @@ export function builtInSteps(managers: Managers, kinds: readonly string[] = []):
     },
     {
       name: "audit-dead-letters",
+      every: SLOW,
       run: (rctx) => batch(work.auditDeadLetters(rctx, STALE_BATCH), STALE_BATCH),
     },
     {
@@ -61,12 +66,12 @@ export function builtInSteps(managers: Managers, kinds: readonly string[] = []):
         return { count: relayed, more: relayed >= RELAY_BATCH };
       },
     },
-    { name: "purge-outbox", run: (rctx) => batch(outbox.purgeDone(rctx), PURGE_BATCH) },
-    { name: "purge-items", run: (rctx) => batch(work.purgeItems(rctx), PURGE_BATCH) },
-    { name: "purge-keys", run: (rctx) => batch(work.purgeKeys(rctx), PURGE_BATCH) },
-    { name: "purge-markers", run: (rctx) => batch(idempotency.purgeMarkers(rctx), PURGE_BATCH) },
-    { name: "purge-tickets", run: (rctx) => batch(tenancy.purgeSocketTickets(rctx), PURGE_BATCH) },
-    { name: "purge-sessions", run: (rctx) => batch(tenancy.purgeSessions(rctx), PURGE_BATCH) },
+    { name: "purge-outbox", every: SLOW, run: (rctx) => batch(outbox.purgeDone(rctx), PURGE_BATCH) },
+    { name: "purge-items", every: SLOW, run: (rctx) => batch(work.purgeItems(rctx), PURGE_BATCH) },
+    { name: "purge-keys", every: SLOW, run: (rctx) => batch(work.purgeKeys(rctx), PURGE_BATCH) },
+    { name: "purge-markers", every: SLOW, run: (rctx) => batch(idempotency.purgeMarkers(rctx), PURGE_BATCH) },
+    { name: "purge-tickets", every: SLOW, run: (rctx) => batch(tenancy.purgeSocketTickets(rctx), PURGE_BATCH) },
+    { name: "purge-sessions", every: SLOW, run: (rctx) => batch(tenancy.purgeSessions(rctx), PURGE_BATCH) },
   ];
 }
 
@@ -89,6 +94,14 @@ function inOrder(builtIn: readonly SweepStep[], own: readonly SweepStep[]): Swee
   return [...placed, ...own.filter(({ before }) => before === undefined)];
 }
 
+function turnOf(step: SweepStep): string {
+  return step.turn ?? step.name;
+}
+
+function paceOf({ every }: SweepStep): number {
+  return every ?? 1;
+}
+
 async function batch(counted: Promise<number>, size: number): Promise<{ count: number; more: boolean }> {
   const count = await counted;
   return { count, more: count >= size };
@@ -102,8 +115,11 @@ export class Sweeper {
   readonly #onRows: () => void;
   /** A step that fails does so at every pass while the database is away. */
   readonly #limited: Logger;
-  /** Turns taken and not yet used. */
+  /** Turns taken and not yet used up. */
   readonly #turns = new Set<string>();
+  /** When a turn is asked for again. */
+  readonly #askAtMs = new Map<string, number>();
+  #gaugesAtMs = -Infinity;
   #next = 0;
 
   /** @param onRows Called when a step moved rows: some may be claimable now. */
@@ -137,26 +153,40 @@ export class Sweeper {
     let rows = 0;
     for (let done = 0; done < this.#steps.length && !stop.aborted && clock.monotonic() < untilMs; done++) {
       const step = this.#steps[this.#next % this.#steps.length];
-      if (step !== undefined && this.#turns.delete(step.turn ?? step.name)) {
+      if (step !== undefined && this.#turns.delete(turnOf(step))) {
         rows += await this.#runStep(step, untilMs, stop);
       }
       this.#next = (this.#next + 1) % this.#steps.length;
     }
-    if (!stop.aborted) await this.#gauges();
+    if (!stop.aborted && clock.monotonic() >= this.#gaugesAtMs) {
+      this.#gaugesAtMs = clock.monotonic() + sweepMs * (GAUGES_EVERY - 1);
+      await this.#gauges();
+    }
     if (rows > 0) this.#onRows();
     return rows;
   }
 
   /**
-   * Asks for all turns in one statement. Half an interval: a lone worker always gets its turn, a fleet runs a step at
-   * most twice an interval. A turn that the time budget left unused is kept for the next pass.
+   * Asks for all turns of one pace in one statement. Half an interval: a lone worker always gets its turn, a fleet runs a
+   * step at most twice an interval. A turn that the time budget left unused, or not used up, is kept for the next pass.
    */
   async #takeTurns(): Promise<void> {
-    const { managers, sweepMs } = this.#o;
-    const wanted = this.#steps.map((step) => step.turn ?? step.name).filter((turn) => !this.#turns.has(turn));
+    const nowMs = this.#o.clock.monotonic();
+    const due = this.#steps.filter((step) => {
+      const turn = turnOf(step);
+      return !this.#turns.has(turn) && nowMs >= (this.#askAtMs.get(turn) ?? -Infinity);
+    });
+    for (const every of new Set(due.map(paceOf))) await this.#takeTurnsOf(every, due);
+  }
+
+  async #takeTurnsOf(every: number, due: readonly SweepStep[]): Promise<void> {
+    const { managers, sweepMs, clock } = this.#o;
+    const wanted = due.filter((step) => paceOf(step) === every).map(turnOf);
     try {
-      const taken = await managers.work.takeSweepSteps(this.#rctx, wanted, Math.floor(sweepMs / 2));
+      const taken = await managers.work.takeSweepSteps(this.#rctx, wanted, Math.floor(sweepMs * every / 2));
       for (const turn of taken) this.#turns.add(turn);
+      // Whoever was refused knows that somebody had the turn lately, and waits as long as whoever had it.
+      for (const turn of wanted) this.#askAtMs.set(turn, clock.monotonic() + sweepMs * (every - 1));
     } catch (error) {
       this.#limited.warn("sweep.turns_not_taken", { error: describeError(error) });
     }
@@ -165,12 +195,14 @@ export class Sweeper {
   async #runStep(step: SweepStep, untilMs: number, stop: AbortSignal): Promise<number> {
     const { metrics, clock } = this.#o;
     let rows = 0;
+    let more = true;
     try {
-      for (let more = true; more && !stop.aborted && clock.monotonic() < untilMs;) {
+      while (more && !stop.aborted && clock.monotonic() < untilMs) {
         const result = await step.run(this.#rctx);
         rows += result.count;
         more = result.more;
       }
+      if (more) this.#turns.add(turnOf(step));
       metrics.count("laneway_sweep_steps_total", { step: step.name, outcome: "ok" });
       if (rows > 0) metrics.count("laneway_sweep_rows_total", { step: step.name }, rows);
     } catch (error) {

@@ -20,6 +20,8 @@ export interface SweepStep {
   readonly turn?: string;
   /** The name of the built-in step it goes before; default behind all of them. */
   readonly before?: string;
+  /** Its turn comes once in so many intervals of the sweep; default 1. For what can wait, as purges can. */
+  readonly every?: number;
   /** Runs one bounded piece. A full piece (`more`) is run again in the same pass while its time budget lasts. */
   run(rctx: RequestContext): Promise<{ readonly count: number; readonly more: boolean }>;
 }
@@ -68,9 +70,9 @@ export interface WorkerRuntimeOptions {
    * Default 30 000; not below `pollMs`.
    */
   readonly idlePollMs?: number;
-  /** How often it publishes that it lives, milliseconds. */
+  /** The window of its health, milliseconds; every fourth it publishes that it lives. */
   readonly heartbeatMs: number;
-  /** How often it sweeps, milliseconds. */
+  /** How often it sweeps, milliseconds; steps that can wait, and the gauges, once in several such intervals. */
   readonly sweepMs: number;
   /** How long running items may finish once it is told to stop, milliseconds; 0 aborts them at once. */
   readonly drainGraceMs: number;
