@@ -64,8 +64,8 @@ export class Loop {
     this.#health = parts.health;
     this.#rctx = parts.rctx;
     this.#deadlines = new Deadlines(parts.options.clock);
-    const { options, rctx } = parts;
-    this.#lookout = new Lookout({ options, rctx, beat: () => this.#health.beat(), stop: this.#stopClaiming.signal });
+    const beat = () => this.#health.beat();
+    this.#lookout = new Lookout({ ...parts, beat, stop: this.#stopClaiming.signal });
     this.#ahead = new ClaimAhead(parts.options.claimAheadMs ?? DEFAULT_CLAIM_AHEAD_MS);
     this.#handlers = new Map(parts.options.handlers.map((handler) => [handler.kind.name, handler]));
   }
@@ -123,18 +123,16 @@ export class Loop {
 
   /** Claims until `stopClaiming`. Never throws. */
   async turn(): Promise<void> {
+    const { clock, heartbeatMs } = this.#o;
     let backoffMs = FIRST_BACKOFF_MS;
     let hinted = false;
     while (!this.#stopClaiming.signal.aborted) {
       this.#health.beat();
       const limit = this.#wanted();
       if (limit <= 0) {
-        await this.#slotFreed.within(this.#o.heartbeatMs / 2, {
-          clock: this.#o.clock,
-          stop: this.#stopClaiming.signal,
-        });
+        await this.#slotFreed.within(heartbeatMs / 2, { clock, stop: this.#stopClaiming.signal });
         // Handlers that end together free their slots one after the other in this turn of the event loop: claim for all.
-        await this.#o.clock.sleep(0, this.#stopClaiming.signal);
+        await clock.sleep(0, this.#stopClaiming.signal);
         continue;
       }
       try {
@@ -146,7 +144,7 @@ export class Loop {
         this.#health.failed("claim", error);
         this.#o.metrics.count("laneway_claim_failures_total");
         // No wake-up shortens this: a hint says nothing of whether the database is back.
-        await this.#o.clock.sleep(backoffMs * (0.5 + Math.random() / 2), this.#stopClaiming.signal);
+        await clock.sleep(backoffMs * (0.5 + Math.random() / 2), this.#stopClaiming.signal);
         backoffMs = Math.min(backoffMs * 2, LONGEST_BACKOFF_MS);
       }
     }
