@@ -19,29 +19,33 @@ export interface RowsToLoad {
 
 /** The table items wait in, and the one they are kept in once they are done. */
 const WAITING = "queue.work_items";
-const DONE = "queue.work_items";
+const DONE = "queue.work_history";
 
 /** Column → SQL over `n`, for each state. Every column without a default, and what differs from the default. */
 function columns({ state, priority, kindSql }: RowsToLoad): Record<string, string> {
   const age = "now() - interval '1 hour' + n * interval '1 microsecond'";
-  const finished = state === "done" || state === "failed";
-  return {
+  const empty = "'00000000-0000-0000-0000-000000000000'";
+  const common = {
     org_id: "orgs[1 + n % array_length(orgs, 1)]",
     id: "gen_random_uuid()",
     created_at: age,
-    updated_at: age,
-    created_by: "'00000000-0000-0000-0000-000000000000'",
-    updated_by: "'00000000-0000-0000-0000-000000000000'",
+    created_by: empty,
     kind: kindSql ?? "'BENCH_NOOP'",
     idempotency_key: "'flat-' || gen_random_uuid()",
     payload: `'{"n": 1}'::jsonb`,
     lane: "'default'",
     priority: String(priority ?? 10),
     available_at: state === "future" ? `now() + interval '1 day' + n * interval '1 microsecond'` : age,
-    status: finished ? `'${state}'` : "'queued'",
-    ready: String(state !== "future"),
-    ...(finished ? { claim_token: "gen_random_uuid()", attempts: "1", claims: "1" } : {}),
-    ...(state === "failed" ? { last_error: "'broke'" } : {}),
+  };
+  const claimed = { claim_token: "gen_random_uuid()", attempts: "1", claims: "1" };
+  if (state === "done") return { ...common, ...claimed, finished_at: age, max_attempts: "3", weight: "'light'" };
+  return {
+    ...common,
+    updated_at: age,
+    updated_by: empty,
+    status: state === "failed" ? "'failed'" : "'queued'",
+    ready: String(state === "waiting"),
+    ...(state === "failed" ? { ...claimed, last_error: "'broke'" } : {}),
   };
 }
 

@@ -23,6 +23,7 @@ export function shipmentSweepSteps(
     perOrg(tenancy, {
       name: "purge-deleted-shipments",
       before: "purge-markers",
+      every: 6,
       orgs: (rctx, page) => shipments.orgsWithDeleted(rctx, page),
       run: (ctx) => shipments.purgeDeletedShipments(ctx),
     }),
@@ -32,6 +33,8 @@ export function shipmentSweepSteps(
 interface PerOrg {
   readonly name: string;
   readonly before: string;
+  /** Its turn comes once in so many intervals. */
+  readonly every?: number;
   /** The orgs with something due. */
   readonly orgs: (rctx: RequestContext, page: OrgPage) => Promise<string[]>;
   /** One batch of one org. Returns how many rows it moved. */
@@ -47,6 +50,7 @@ function perOrg(tenancy: Pick<TenancyManager, "serviceContextsOf">, step: PerOrg
   return {
     name: step.name,
     before: step.before,
+    every: step.every,
     async run(rctx) {
       const ids = await step.orgs(rctx, { afterOrgId, limit: ORGS_A_PAGE });
       afterOrgId = ids.length < ORGS_A_PAGE ? null : ids.at(-1) ?? null;
