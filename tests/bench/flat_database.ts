@@ -114,7 +114,7 @@ function admin(database: TestDatabase, text: string): Promise<Record<string, unk
 // By what only that statement says.
 function nameOf(sql: string): string {
   if (sql.includes("skip locked") && sql.includes("claimed_by = $")) return "claim";
-  if (sql.includes("to_status")) return "settle";
+  if (sql.includes("insert into queue.work_history") || sql.includes("to_status")) return "settle";
   if (sql.includes("extract(epoch") && sql.includes("heads")) return "gauges";
   return "other";
 }
