@@ -90,7 +90,7 @@ for (
     }));
 }
 
-Deno.test("a lone worker begins at its hint, however often hints came to nothing before", () =>
+Deno.test("a lone worker begins at its hint, however often hints came to nothing a second before", () =>
   WorkerRig.with(async (rig) => {
     const hub = new HintHub(rig.clock);
     const ctx = await rig.org();
@@ -101,7 +101,7 @@ Deno.test("a lone worker begins at its hint, however often hints came to nothing
       void topics.publish("WORK_AVAILABLE", { lane: "default" });
       await rig.clock.tick(20);
     }
-    await rig.clock.tick(500);
+    await rig.clock.tick(1_000);
     for (let n = 0; n < 20; n++) {
       const atMs = rig.clock.monotonic();
       const id = await enqueue(producer, ctx);
@@ -176,6 +176,22 @@ Deno.test("an idle worker that listens asks seldom; cut off it polls again; what
     fleet.counts.claims = 0;
     await rig.clock.tick(300_000);
     assert.ok(fleet.counts.claims <= 20, `${fleet.counts.claims} claims in five minutes, listening again`);
+  }));
+
+Deno.test("a retry after a long run begins when it is due, though the worker's poll had slowed down meanwhile", () =>
+  WorkerRig.with(async (rig) => {
+    const ctx = await rig.org();
+    const startedMs: number[] = [];
+    rig.start(async () => {
+      startedMs.push(rig.clock.monotonic());
+      if (startedMs.length > 1) return;
+      await rig.clock.sleep(58_000);
+      throw new Error("broke");
+    }, { topics: new HintHub(rig.clock).topics(), sweepMs: HOUR_MS });
+    await enqueue(rig.managers, ctx);
+    await rig.clock.tick(120_000);
+    const afterMs = (startedMs[1] ?? Infinity) - (startedMs[0] ?? 0) - 58_000;
+    assert.ok(afterMs <= 2_300, `${afterMs} ms after it failed, to be retried within 1 s`);
   }));
 
 Deno.test("an idle worker learns of starts in the future, of retries and of what a sweep took back in time", () =>

@@ -51,6 +51,12 @@ export class Lookout {
     this.#hint.fire();
   }
 
+  /** Something will be claimable at a time that is not known here: asks for it within a poll. */
+  expectDue(): void {
+    this.#wakes.hinted();
+    this.#promoteAtMs = Math.min(this.#promoteAtMs, this.#promotedAtMs + this.#o.pollMs * PROMOTE_SHARE);
+  }
+
   /**
    * To be called before each claim. What was hinted until now is what this claim looks for; items that have become due are
    * moved into its reach, no oftener than a poll unless something is known to fall due.
@@ -59,7 +65,8 @@ export class Lookout {
    */
   async prepare(): Promise<number> {
     const { clock, managers } = this.#o;
-    if (this.#hint.take()) this.#hinted();
+    // What a hint tells of may have a start in the future.
+    if (this.#hint.take()) this.expectDue();
     if (clock.monotonic() < this.#promoteAtMs) return 0;
     const { promoted, nextDueInMs } = await managers.work.promote(this.#parts.rctx, PROMOTE_BATCH);
     const pollMs = this.#wakes.pollMs(this.#listening) * PROMOTE_SHARE;
@@ -95,7 +102,7 @@ export class Lookout {
         await clock.sleep(restMs, stop);
       } else if (await this.#hint.within(restMs, { clock, stop })) {
         hinted = true;
-        this.#hinted();
+        this.expectDue();
       }
     }
     return hinted;
@@ -103,11 +110,5 @@ export class Lookout {
 
   get #listening(): boolean {
     return this.#o.topics.listening ?? false;
-  }
-
-  /** What a hint tells of may have a start in the future, so its due time is asked for within a poll. */
-  #hinted(): void {
-    this.#wakes.hinted();
-    this.#promoteAtMs = Math.min(this.#promoteAtMs, this.#promotedAtMs + this.#o.pollMs * PROMOTE_SHARE);
   }
 }

@@ -348,14 +348,10 @@ export class Loop {
   }
 
   async #settle(run: Run, verdict: Verdict): Promise<HandedBack> {
-    const { managers, clock, logger, metrics } = this.#o;
-    const outcome = await handBack(run, verdict, {
-      work: managers.work,
-      clock,
-      logger,
-      metrics,
-      giveUp: this.#giveUp.signal,
-    });
+    const { managers: { work }, clock, logger, metrics } = this.#o;
+    const outcome = await handBack(run, verdict, { work, clock, logger, metrics, giveUp: this.#giveUp.signal });
+    // Nobody else may know when it is due.
+    if (outcome === "retried" || outcome === "deferred") this.#lookout.expectDue();
     if (outcome !== "left") run.released = true;
     this.#keeper.remove(run);
     if (outcome !== "left") this.#endLone(run.claimed);
