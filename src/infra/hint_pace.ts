@@ -16,6 +16,8 @@ const BUSY_EVERY_MS = 6;
 // How much the latest interval weighs in the mean: a dozen show a burst, three its end.
 const WEIGHT = 0.2;
 const LONGEST_EVERY_MS = 100;
+// What is asked for in one moment is one: the rows of a batch are no burst.
+const MOMENT_MS = 1;
 
 /** The pace of one hint. Pure: told what happened and when, monotonic milliseconds. */
 export class HintPace {
@@ -25,9 +27,11 @@ export class HintPace {
 
   /** Asks for the hint: how long it waits before it leaves, 0 for at once. */
   ask(nowMs: number): number {
-    const sinceMs = Math.min(nowMs - this.#askedMs, LONGEST_EVERY_MS);
-    this.#everyMs += (sinceMs - this.#everyMs) * WEIGHT;
-    this.#askedMs = nowMs;
+    const sinceMs = nowMs - this.#askedMs;
+    if (sinceMs >= MOMENT_MS) {
+      this.#everyMs += (Math.min(sinceMs, LONGEST_EVERY_MS) - this.#everyMs) * WEIGHT;
+      this.#askedMs = nowMs;
+    }
     return Math.max(this.#leftMs + gapMs(this.#everyMs) - nowMs, 0);
   }
 

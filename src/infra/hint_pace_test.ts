@@ -47,3 +47,14 @@ Deno.test("after a burst, hints that come one at a time soon leave at once again
   const after = paced(20, 1_000, pace, (burst.at(-1) ?? 0) + 1);
   assert.ok(after.slice(-10).every((ms, n, all) => n === 0 || ms - (all[n - 1] ?? 0) === 20));
 });
+
+Deno.test("the rows of a batch are one: batches that come one at a time leave at once", () => {
+  const pace = new HintPace();
+  for (let batch = 0; batch < 20; batch++) {
+    const atMs = batch * 60;
+    assert.equal(pace.ask(atMs), 0, `batch ${batch}`);
+    pace.left(atMs);
+    for (let row = 1; row < 1_000; row++) assert.ok(pace.ask(atMs + row / 500) > 0);
+    pace.left(atMs + 5);
+  }
+});
