@@ -1,28 +1,18 @@
 /**
- * The loop, the only one: wake, claim up to the free slots, run each item as a task, hand its outcome back.
+ * The loop, the only one: wake, claim what there is room for, hand it to `Runs`, and again.
  *
  * @module
  */
 import type { RequestContext } from "../core/context.ts";
-import { describeError } from "../core/describe_error.ts";
-import type { ClaimedItem, WorkHandler } from "../work/types.ts";
-import { ClaimAhead, LONGEST_WAIT_MS } from "./claim_ahead.ts";
-import { Deadlines } from "./deadlines.ts";
+import type { ClaimedItem } from "../work/types.ts";
 import type { Health } from "./health.ts";
 import type { LeaseKeeper } from "./lease_keeper.ts";
 import { Lookout } from "./lookout.ts";
-import { abortedVerdict, Run, runHandler, type Verdict } from "./run.ts";
-import { handBack, type HandedBack } from "./settle.ts";
-import { Signal } from "./signal.ts";
-import { withSpan } from "./tracing.ts";
-import type { DrainReport, WorkerRuntimeOptions } from "./types.ts";
+import { Runs, type SentAt } from "./runs.ts";
+import type { WorkerRuntimeOptions } from "./types.ts";
 
 /** The most items of one claim. */
 const CLAIM_BATCH = 500;
-/** How long a handler may ignore its abort signal before it counts as deaf and its item is handed back without it. */
-export const ABORT_GRACE_MS = 2_000;
-/** How long an item claimed ahead of the free slots may be expected to wait. */
-const DEFAULT_CLAIM_AHEAD_MS = 50;
 const FIRST_BACKOFF_MS = 100;
 const LONGEST_BACKOFF_MS = 3_000;
 
@@ -34,81 +24,35 @@ export interface LoopParts {
   readonly rctx: RequestContext;
 }
 
-/** Claims and runs. */
+/** What a claim brought. */
+interface Claim {
+  readonly sentAt: SentAt;
+  readonly claimed: readonly ClaimedItem[];
+}
+
+/** Claims. */
 export class Loop {
+  /** What was claimed. */
+  readonly runs: Runs;
   readonly #o: WorkerRuntimeOptions;
-  readonly #keeper: LeaseKeeper;
   readonly #health: Health;
   readonly #rctx: RequestContext;
-  readonly #handlers: ReadonlyMap<string, WorkHandler>;
-  readonly #runs = new Set<Run>();
-  /** Runs that hold a slot: their handler has not settled. */
-  #running = 0;
-  readonly #recentKinds = new Set<string>();
   readonly #lookout: Lookout;
-  /** A slot became free: only a loop that has none waits for it, so an idle queue is not asked after each item. */
-  readonly #slotFreed = new Signal();
-  /** Something settled: for the drain, and for an item that waits to run alone. */
-  readonly #changed = new Signal();
   readonly #stopClaiming = new AbortController();
-  readonly #giveUp = new AbortController();
-  readonly #deadlines: Deadlines;
-  readonly #ahead: ClaimAhead;
-  /** The item that runs, or is about to run, with nothing beginning beside it. */
-  #lone: ClaimedItem | null = null;
-  #drained = { finished: 0, released: 0, left: 0 };
 
   constructor(parts: LoopParts) {
     this.#o = parts.options;
-    this.#keeper = parts.keeper;
     this.#health = parts.health;
     this.#rctx = parts.rctx;
-    this.#deadlines = new Deadlines(parts.options.clock);
-    const beat = () => this.#health.beat();
-    this.#lookout = new Lookout({ ...parts, beat, stop: this.#stopClaiming.signal });
-    this.#ahead = new ClaimAhead(parts.options.claimAheadMs ?? DEFAULT_CLAIM_AHEAD_MS);
-    this.#handlers = new Map(parts.options.handlers.map((handler) => [handler.kind.name, handler]));
-  }
-
-  /** Items that hold a slot: running, or deaf. */
-  get running(): number {
-    return this.#running;
-  }
-
-  /**
-   * How many items to claim. A handler that has settled leaves its slot at once, and the next item is claimed while its
-   * outcome is on its way; but no more than a capacity of outcomes may be, else a database that takes none would be worked
-   * for in vain.
-   */
-  #wanted(): number {
-    if (this.#lone !== null) return 0;
-    const { capacity, clock } = this.#o;
-    const ahead = this.#ahead.allowed(clock.monotonic());
-    const held = this.#running + this.#ahead.waiting;
-    return Math.min(capacity + ahead - held, capacity * 2 + ahead * 2 - this.#runs.size, CLAIM_BATCH);
-  }
-
-  /** Items whose outcome is not written yet. */
-  get unsettled(): number {
-    return [...this.#runs].filter((run) => !run.released).length;
-  }
-
-  /** Runs that were told to stop and did not within the grace. */
-  get deaf(): number {
-    return [...this.#runs].filter((run) => !run.handlerSettled && run.abortedForMs >= ABORT_GRACE_MS).length;
-  }
-
-  /** What became of runs since the drain began. */
-  get drained(): DrainReport {
-    return { ...this.#drained };
-  }
-
-  /** Kinds of what ran since the last call. A handler that blocked has mostly settled by the time somebody can ask. */
-  kindsSinceLastAsked(): string[] {
-    const kinds = [...this.#recentKinds];
-    this.#recentKinds.clear();
-    for (const run of this.#runs) if (run.holdsSlot) this.#recentKinds.add(run.claimed.item.kind);
-    return kinds;
+    const stop = this.#stopClaiming.signal;
+    const lookout = this.#lookout = new Lookout({ ...parts, beat: () => this.#health.beat(), stop });
+    this.runs = new Runs({
+      ...parts.options,
+      keeper: parts.keeper,
+      onDue: () => lookout.expectDue(),
+      onClaimable: () => lookout.insist(),
+      stop,
+    });
   }
 
   /** Something may be claimable: claim without waiting for the poll. */
@@ -116,27 +60,29 @@ export class Loop {
     this.#lookout.hint();
   }
 
-  /** Fires the deadlines of runs until `stop`. */
-  watchDeadlines(stop: AbortSignal): Promise<void> {
-    return this.#deadlines.run(stop);
+  /** Ends claiming; what has not begun is handed back. */
+  stopClaiming(): void {
+    this.#stopClaiming.abort();
+    this.runs.endWaiting();
   }
 
   /** Claims until `stopClaiming`. Never throws. */
   async turn(): Promise<void> {
     const { clock, heartbeatMs } = this.#o;
+    const stop = this.#stopClaiming.signal;
     let backoffMs = FIRST_BACKOFF_MS;
     let hinted = false;
-    while (!this.#stopClaiming.signal.aborted) {
+    while (!stop.aborted) {
       this.#health.beat();
-      const limit = this.#wanted();
+      const limit = Math.min(this.runs.room(), CLAIM_BATCH);
       if (limit <= 0) {
-        await this.#slotFreed.within(heartbeatMs / 2, { clock, stop: this.#stopClaiming.signal });
+        await this.runs.slotFreed.within(heartbeatMs / 2, { clock, stop });
         // Handlers that end together free their slots one after the other in this turn of the event loop: claim for all.
-        await clock.sleep(0, this.#stopClaiming.signal);
+        await clock.sleep(0, stop);
         continue;
       }
       try {
-        const found = await this.#claim(limit);
+        const found = await this.#take(await this.#claim(limit));
         backoffMs = FIRST_BACKOFF_MS;
         this.#lookout.answered(found, hinted);
         hinted = found < limit && await this.#lookout.rest();
@@ -144,253 +90,39 @@ export class Loop {
         this.#health.failed("claim", error);
         this.#o.metrics.count("laneway_claim_failures_total");
         // No wake-up shortens this: a hint says nothing of whether the database is back.
-        await clock.sleep(backoffMs * (0.5 + Math.random() / 2), this.#stopClaiming.signal);
+        await clock.sleep(backoffMs * (0.5 + Math.random() / 2), stop);
         backoffMs = Math.min(backoffMs * 2, LONGEST_BACKOFF_MS);
       }
     }
   }
 
-  /** Ends claiming; a lone item that has not begun is handed back. */
-  stopClaiming(): void {
-    this.#stopClaiming.abort();
-    void this.#giveBack(this.#ahead.takeAll(), "handed back: its worker was stopped");
-    this.#changed.fire();
-  }
-
-  /** Tells every run to stop. */
-  abortAll(): void {
-    for (const run of this.#runs) run.abort("DRAINED", "the worker is stopping");
-  }
-
-  /** Ends every retry of a hand-back: the worker is about to exit. */
-  giveUp(): void {
-    this.#giveUp.abort();
-  }
-
-  /** Resolves when nothing is unsettled, or when `stop` aborts. */
-  async settled(stop: AbortSignal): Promise<void> {
-    while (this.unsettled > 0 && !stop.aborted) await this.#changed.wait(stop);
-  }
-
-  async #claim(limit: number): Promise<number> {
-    const { clock, managers, metrics, lane, kinds, worker, leaseMs } = this.#o;
+  async #claim(limit: number): Promise<Claim> {
+    const { clock, managers, lane, kinds, worker, leaseMs } = this.#o;
     this.#health.asking();
     const promoted = await this.#lookout.prepare();
     const sentAt = { monotonicMs: clock.monotonic(), wallMs: clock.now() };
     const claimed = await managers.work.claim(this.#rctx, { lane, kinds, worker, leaseMs, limit });
     this.#health.answered("claim");
+    // Due now and not taken here: others may have slept past it.
+    if (promoted > claimed.length) void this.#o.topics.publish("WORK_AVAILABLE", { lane: null });
+    return { sentAt, claimed };
+  }
+
+  /** Hands what was claimed to the runs, or back. @returns How many items the runs took. */
+  async #take({ claimed, sentAt }: Claim): Promise<number> {
+    const { clock, metrics, lane, leaseMs } = this.#o;
     if (this.#stopClaiming.signal.aborted) {
       // The signal came while the claim was on its way: nothing begins any more.
-      await Promise.all(claimed.map((item) => this.#returnUnstarted(item, "handed back: its worker was stopped")));
+      await this.runs.returnUnstarted(claimed, "handed back: its worker was stopped");
       return 0;
     }
     if (Math.max(clock.monotonic() - sentAt.monotonicMs, clock.now() - sentAt.wallMs) >= leaseMs / 2) {
       // The lease keeper would stop a run this old: none is begun on what may be somebody else's by now.
-      await Promise.all(claimed.map((item) => this.#returnUnstarted(item, "handed back: its claim was answered late")));
+      await this.runs.returnUnstarted(claimed, "handed back: its claim was answered late");
       return 0;
     }
-    // Due now and not taken here: others may have slept past it.
-    if (promoted > claimed.length) void this.#o.topics.publish("WORK_AVAILABLE", { lane: null });
     for (const { item } of claimed) metrics.count("laneway_items_claimed_total", { kind: item.kind, lane });
-    const suspects = claimed.filter(({ item }) => item.expiries > 0);
-    for (const item of claimed) if (item.item.expiries === 0) this.#take(item, sentAt);
-    if (this.#ahead.waiting > 0) this.#deadlines.add(LONGEST_WAIT_MS, () => void this.#giveBackOverdue());
-    const [lone, ...others] = suspects;
-    // Handed back before the lone one begins: what it does to this process must not cost them an attempt.
-    if (lone !== undefined) await this.#giveBack(this.#ahead.takeAll(), "handed back: an item beside it runs alone");
-    await Promise.all(others.map((item) => this.#returnUnstarted(item, "handed back: it runs with nothing beside it")));
-    if (lone !== undefined) void this.#runAlone(lone, sentAt);
-    metrics.set("laneway_items_running", this.#running);
+    await this.runs.take(claimed, sentAt);
     return claimed.length;
   }
-
-  /** Begins, or waits for a slot. */
-  #take(claimed: ClaimedItem, sentAt: { monotonicMs: number; wallMs: number }): void {
-    const run = this.#add(claimed, sentAt);
-    if (this.#running < this.#o.capacity) this.#begin(run);
-    else this.#ahead.push(run, this.#o.clock.monotonic());
-  }
-
-  #add(claimed: ClaimedItem, sentAt: { monotonicMs: number; wallMs: number }): Run {
-    const run = new Run(claimed, this.#o.clock, sentAt);
-    this.#runs.add(run);
-    this.#keeper.add(run);
-    return run;
-  }
-
-  #begin(run: Run): Promise<void> {
-    run.holdsSlot = true;
-    this.#running++;
-    return this.#drive(run);
-  }
-
-  #freeSlot(run: Run): void {
-    if (!run.holdsSlot) return;
-    run.holdsSlot = false;
-    this.#running--;
-    this.#ahead.ended();
-    const next = this.#running < this.#o.capacity ? this.#ahead.shift() : undefined;
-    if (next === undefined) this.#slotFreed.fire();
-    else void this.#begin(next);
-  }
-
-  /** What waits for a slot longer than it should goes to whoever has one. */
-  #giveBackOverdue(): Promise<void> {
-    const overdue = this.#ahead.takeOverdue(this.#o.clock.monotonic());
-    return this.#giveBack(overdue, "handed back: no slot became free for it");
-  }
-
-  /** Hands back items that never began. */
-  async #giveBack(runs: readonly Run[], note: string): Promise<void> {
-    await Promise.all(runs.map(async (run) => {
-      if (run.cause !== "LEASE_LOST") await this.#returnUnstarted(run.claimed, note);
-      run.released = true;
-      this.#keeper.remove(run);
-      this.#runs.delete(run);
-    }));
-    if (runs.length > 0) this.#changed.fire();
-  }
-
-  /**
-   * An item whose last claim expired may be what killed its process, or blocked it. It waits until what runs has ended, at
-   * most one lease, and nothing begins beside it: to its end when it is under suspicion for the second time or on its last
-   * attempt, else until its lease was renewed while it ran. Most claims expire in an outage of the database, a whole
-   * worker's at once; run one after the other to their ends they would close the lane for the sum of their lengths.
-   */
-  async #runAlone(claimed: ClaimedItem, sentAt: { monotonicMs: number; wallMs: number }): Promise<void> {
-    const { clock, leaseMs } = this.#o;
-    this.#lone = claimed;
-    const run = this.#add(claimed, sentAt);
-    const untilMs = clock.monotonic() + leaseMs;
-    while (this.#runs.size > 1 && clock.monotonic() < untilMs && !this.#stopClaiming.signal.aborted) {
-      await this.#changed.within(Math.max(untilMs - clock.monotonic(), 1), { clock, stop: this.#stopClaiming.signal });
-    }
-    if (this.#stopClaiming.signal.aborted) run.abort("DRAINED", "the worker is stopping");
-    const ended = this.#begin(run);
-    await (staysAlone(claimed) ? ended : Promise.race([ended, this.#proven(run)]));
-    this.#endLone(claimed);
-  }
-
-  /** Claims again. Called when the lone item is settled: a handler that stays deaf keeps its slot and no more. */
-  #endLone(claimed: ClaimedItem): void {
-    if (this.#lone !== claimed) return;
-    this.#lone = null;
-    this.#slotFreed.fire();
-    // The others that were handed back for it are claimable now.
-    this.#lookout.insist();
-  }
-
-  /** Resolves when a renewal came through that was sent well after this moment: the run neither kills nor blocks. */
-  #proven(run: Run): Promise<void> {
-    const fromMs = this.#o.clock.monotonic() + this.#o.leaseMs / 6;
-    return new Promise((resolve) => {
-      run.onRenewed = (sentMs) => {
-        if (sentMs >= fromMs) resolve();
-      };
-    });
-  }
-
-  /** One run from its start to its acknowledged settlement. Never throws. */
-  async #drive(run: Run): Promise<void> {
-    const { item } = run.claimed;
-    const handler = this.#handlers.get(item.kind);
-    try {
-      if (run.cause !== null) {
-        await this.#settle(run, abortedVerdict(run.cause, 0));
-      } else if (handler === undefined) {
-        await this.#returnUnstarted(run.claimed, `handed back: this worker has no handler for ${item.kind}`, 60_000);
-      } else {
-        await this.#handle(run, handler);
-      }
-    } catch (error) {
-      this.#o.logger.error("work.run_broke", { item: item.id, kind: item.kind, error: describeError(error) });
-    } finally {
-      run.released = true;
-      this.#keeper.remove(run);
-      this.#runs.delete(run);
-      this.#freeSlot(run);
-      this.#o.metrics.set("laneway_items_running", this.#running);
-      this.#slotFreed.fire();
-      this.#changed.fire();
-    }
-  }
-
-  async #handle(run: Run, handler: WorkHandler): Promise<void> {
-    const { clock, metrics } = this.#o;
-    const { item } = run.claimed;
-    metrics.observe("laneway_start_latency_seconds", Math.max(clock.now() - item.availableAt.getTime(), 0) / 1000, {
-      kind: item.kind,
-    });
-    const startedMs = clock.monotonic();
-    this.#recentKinds.add(item.kind);
-    const { timeoutMs } = handler.kind;
-    const verdict = this.#o.traces === true
-      ? withSpan(run.claimed, () => runHandler(run, handler, clock))
-      : runHandler(run, handler, clock);
-    const timeout = timeoutMs > 0 ? this.#deadlines.add(timeoutMs, () => timeOut(run, timeoutMs)) : null;
-    // A deaf handler keeps its slot until it settles, but not its item: that is handed back after the grace.
-    const deaf = new Promise<Verdict>((resolve) => {
-      run.onAbort = () => {
-        this.#deadlines.add(ABORT_GRACE_MS, () => resolve(abortedVerdict(run.cause ?? "DRAINED", timeoutMs)));
-      };
-    });
-    const reached = await Promise.race([verdict, deaf]);
-    if (run.handlerSettled) this.#freeSlot(run);
-    const outcome = await this.#settle(run, reached);
-    if (timeout !== null) this.#deadlines.remove(timeout);
-    metrics.observe("laneway_run_duration_seconds", (clock.monotonic() - startedMs) / 1000, {
-      kind: item.kind,
-      outcome,
-    });
-    if (run.handlerSettled) return;
-    this.#o.logger.warn("work.handler_deaf", { item: item.id, kind: item.kind, cause: run.cause ?? "none" });
-    await verdict;
-  }
-
-  async #settle(run: Run, verdict: Verdict): Promise<HandedBack> {
-    const { managers: { work }, clock, logger, metrics } = this.#o;
-    const outcome = await handBack(run, verdict, { work, clock, logger, metrics, giveUp: this.#giveUp.signal });
-    // Nobody else may know when it is due.
-    if (outcome === "retried" || outcome === "deferred") this.#lookout.expectDue();
-    if (outcome !== "left") run.released = true;
-    this.#keeper.remove(run);
-    if (outcome !== "left") this.#endLone(run.claimed);
-    if (this.#stopClaiming.signal.aborted) this.#countDrained(run, outcome);
-    if (verdict.type === "fail" && (outcome === "retried" || outcome === "dead_lettered")) {
-      const { item } = run.claimed;
-      logger.warn(`work.${outcome}`, {
-        item: item.id,
-        kind: item.kind,
-        attempt: item.attempts,
-        maxAttempts: item.maxAttempts,
-        error: describeError(verdict.error),
-      });
-    }
-    this.#changed.fire();
-    return outcome;
-  }
-
-  #countDrained(run: Run, outcome: HandedBack): void {
-    if (outcome === "left" || run.cause === "LEASE_LOST") this.#drained.left++;
-    else if (outcome === "released") this.#drained.released++;
-    else this.#drained.finished++;
-  }
-
-  /** Best effort: an item that never began goes back uncharged, else its lease expires. */
-  async #returnUnstarted(claimed: ClaimedItem, note: string, delayMs = 0): Promise<void> {
-    try {
-      await this.#o.managers.work.release(claimed.ctx, claimed.item, note, delayMs);
-    } catch (error) {
-      this.#o.logger.warn("work.not_handed_back", { item: claimed.item.id, error: describeError(error) });
-    }
-  }
-}
-
-// Whoever began beside a slow killer lost one attempt by it; alone with their last, they cannot die of it.
-function staysAlone({ item }: ClaimedItem): boolean {
-  return item.expiries > 1 || item.attempts >= item.maxAttempts;
-}
-
-function timeOut(run: Run, timeoutMs: number): void {
-  run.abort("TIMED_OUT", `the run timed out after ${timeoutMs} ms`);
 }
