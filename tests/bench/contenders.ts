@@ -33,6 +33,10 @@ export interface Contender {
   readonly drainItems: number;
   /** Items of a drain whose handlers take 1 ms; 0 where it is not measured. */
   readonly sleepItems: number;
+  /** Whether its enqueues are measured. One setting of each store: what a worker is tuned to changes nothing there. */
+  readonly enqueues?: boolean;
+  /** What goes before its options where its latency is measured; absent where it is not. */
+  readonly latency?: Readonly<Record<string, unknown>>;
 }
 
 const laneway = { family: "laneway", completion: "each item" } as const;
@@ -50,6 +54,8 @@ export const CONTENDERS: readonly Contender[] = [
     options: { flags: { store: "postgres" } },
     drainItems: 20_000,
     sleepItems: 10_000,
+    enqueues: true,
+    latency: {},
   },
   {
     ...laneway,
@@ -95,6 +101,8 @@ export const CONTENDERS: readonly Contender[] = [
     options: { worker: { concurrentJobs: 10, maxPoolSize: 10 } },
     drainItems: 6_000,
     sleepItems: 6_000,
+    enqueues: true,
+    latency: {},
   },
   {
     id: "graphile-best",
@@ -115,6 +123,7 @@ export const CONTENDERS: readonly Contender[] = [
     },
     drainItems: 60_000,
     sleepItems: 40_000,
+    latency: {},
   },
   {
     id: "pgboss",
@@ -130,6 +139,13 @@ export const CONTENDERS: readonly Contender[] = [
     },
     drainItems: 2_500,
     sleepItems: 2_500,
+    enqueues: true,
+    // Woken by LISTEN and NOTIFY, as every other contender is.
+    latency: {
+      boss: { useListenNotify: true },
+      queue: { notify: true },
+      worker: { batchSize: 1, localConcurrency: 10 },
+    },
   },
   {
     id: "pgboss-best",
@@ -176,6 +192,8 @@ export const CONTENDERS: readonly Contender[] = [
     options: { pool: { max: 10 }, worker: { concurrency: 100 } },
     drainItems: 4_000,
     sleepItems: 4_000,
+    enqueues: true,
+    latency: {},
   },
   {
     ...laneway,
@@ -187,6 +205,7 @@ export const CONTENDERS: readonly Contender[] = [
     options: { flags: {} },
     drainItems: 20_000,
     sleepItems: 0,
+    enqueues: true,
   },
   {
     ...laneway,
@@ -209,6 +228,7 @@ export const CONTENDERS: readonly Contender[] = [
     options: { flags: { store: "memory" } },
     drainItems: 50_000,
     sleepItems: 0,
+    enqueues: true,
   },
   {
     ...laneway,

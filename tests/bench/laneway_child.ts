@@ -98,7 +98,8 @@ async function openProducer(settings: ChildSettings) {
     logger,
     metrics,
   });
-  const { managers } = open?.parts ?? await openInMemory(settings);
+  opened = open?.parts ?? await openInMemory(settings);
+  const { managers } = opened;
   const rctx = managers.tenancy.requestContext({ type: "WORKER", version: "bench@0" });
   const contexts: OpContext[] = [];
   for (let i = 0; i < ORGS; i++) {

