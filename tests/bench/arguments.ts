@@ -35,16 +35,16 @@ export const HELP = `Measures Laneway beside its peers on one Postgres server of
 
   deno task bench [options]
 
-  --only PARTS        comma-separated: ${PARTS.join(", ")}. Default: all but fleet.
+  --only PARTS        comma-separated: ${PARTS.join(", ")}. Default: all.
   --contenders IDS    comma-separated. Default: all. Without a peer among them nothing is installed.
                       ${CONTENDERS.map(({ id }) => id).join(", ")}
   --rounds N          rounds, 1 to 100; every contender runs once in each, the order rotated. Default 5.
   --scale F           of the full sizes, above 0 up to 10. Default 1.
-  --quick             a smoke of about two minutes: --rounds 1 --scale 0.1.
+  --quick             a smoke of a minute or two: --rounds 1 --scale 0.1, without fleet.
   --json FILE         where raw results are written. Default for a run of all parts and contenders: ${RESULTS};
                       for any other: nowhere.
-  --render            measures nothing: renders README's tables and docs/bench.svg from ${RESULTS}
-                      (or from --json FILE).
+  --render            measures nothing: renders README's tables, docs/bench.md and docs/bench.svg from
+                      ${RESULTS} (or from --json FILE).
   --help              this text.
 
 The report goes to standard output, progress to standard error. A full run takes about 25 minutes.
@@ -58,7 +58,7 @@ export class ArgumentError extends Error {}
 export function parseArguments(args: readonly string[]): BenchArguments {
   const values = readOptions(args);
   const quick = values.quick === true;
-  const parts = listOf("--only", values.only, PARTS) ?? PARTS.filter((part) => part !== "fleet");
+  const parts = listOf("--only", values.only, PARTS) ?? PARTS.filter((part) => !quick || part !== "fleet");
   const contenders = listOf("--contenders", values.contenders, CONTENDERS.map(({ id }) => id)) ??
     CONTENDERS.map(({ id }) => id);
   const whole = !quick && values.only === undefined && values.contenders === undefined && values.scale === undefined;

@@ -8,7 +8,7 @@ import { renderChart } from "./chart.ts";
 import { CONTENDERS } from "./contenders.ts";
 import { measureRounds } from "./measure.ts";
 import { installPeers, type Peers } from "./peers.ts";
-import { readmeWithFigures } from "./readme.ts";
+import { readmeWithFigures, REPORT, reportPage } from "./readme.ts";
 import { renderReport } from "./report.ts";
 import { formatResults, parseResults, type Results, type Surroundings } from "./results.ts";
 import { BenchServer } from "./server.ts";
@@ -72,9 +72,10 @@ async function render(from: string): Promise<void> {
   const results = parseResults(await Deno.readTextFile(resolve(from)));
   await Deno.mkdir(`${ROOT}docs`, { recursive: true });
   await Deno.writeTextFile(`${ROOT}docs/bench.svg`, renderChart(results));
+  await Deno.writeTextFile(ROOT + REPORT, reportPage(renderReport(results)));
   const readme = await Deno.readTextFile(`${ROOT}README.md`);
   await Deno.writeTextFile(`${ROOT}README.md`, readmeWithFigures(readme, results));
-  log(`README.md and docs/bench.svg show the figures of ${from}`);
+  log(`README.md, docs/bench.md and docs/bench.svg show the figures of ${from}`);
 }
 
 function resolve(path: string): string {

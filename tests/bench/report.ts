@@ -19,7 +19,7 @@ export const CLASSES: Readonly<Record<Retention, string>> = {
 export function renderReport(results: Results): string {
   return [
     renderSurroundings(results),
-    ...renderSections(results),
+    ...renderSections(results, SECTIONS),
     ...(results.leftOut.length === 0 ? [] : [`Left out:\n\n${results.leftOut.map((line) => `- ${line}`).join("\n")}`]),
     `Settings that are no defaults:\n\n${
       present(results, "drain").map(({ name, settings, completion }) =>
@@ -49,25 +49,45 @@ export function renderSurroundings({ date, machine, versions, server, rounds, sc
     }.`;
 }
 
-/** The tables, those that hold nothing left away. */
-export function renderSections(results: Results): string[] {
-  return [
-    ratioSection(results, "Ratios within a round, no-op items, like with like", COMPARISONS, "drain"),
+type Section = (results: Results) => string;
+
+const RATIOS: readonly Section[] = [
+  (results) => ratioSection(results, "Ratios within a round, no-op items, like with like", COMPARISONS, "drain"),
+  (results) =>
     ratioSection(results, "Against us: Laneway keeps each finished row, graphile-worker none", HANDICAPPED, "drain"),
-    ...(["keep", "delete"] as const).map((retention) => drainSection(results, retention)),
+];
+const DRAINS: readonly Section[] = [
+  (results) => drainSection(results, "keep"),
+  (results) => drainSection(results, "delete"),
+];
+const SLEEPS: readonly Section[] = [
+  (results) =>
     ratioSection(results, "Ratios within a round, handlers of 1 ms", [...COMPARISONS, ...HANDICAPPED], "sleep"),
-    ...(["keep", "delete"] as const).map((retention) => sleepSection(results, retention)),
-    enqueueSection(results),
+  (results) => sleepSection(results, "keep"),
+  (results) => sleepSection(results, "delete"),
+];
+const OTHERS: readonly Section[] = [
+  enqueueSection,
+  (results) =>
     latencySection(
       results,
       "idle",
       `Enqueue → start of the handler, idle at ${IDLE_PER_SECOND}/s, producer in another process`,
     ),
-    latencySection(results, "loaded", `Enqueue → start of the handler, loaded at ${LOADED_PER_SECOND}/s`),
-    startSection(results),
-    fleetSection(results),
-    calibrationSection(results),
-  ].filter((section) => section !== "");
+  (results) => latencySection(results, "loaded", `Enqueue → start of the handler, loaded at ${LOADED_PER_SECOND}/s`),
+  startSection,
+  fleetSection,
+];
+
+/** Every section of the report, ratios first. */
+const SECTIONS: readonly Section[] = [...RATIOS, ...DRAINS, ...SLEEPS, ...OTHERS, calibrationSection];
+
+/** The sections README shows. */
+export const README_SECTIONS: readonly Section[] = [...RATIOS, ...DRAINS, ...OTHERS];
+
+/** The tables, those that hold nothing left away. */
+export function renderSections(results: Results, sections: readonly Section[]): string[] {
+  return sections.map((section) => section(results)).filter((text) => text !== "");
 }
 
 /** The contenders a measure has figures of, in the order of the report. */
