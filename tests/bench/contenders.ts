@@ -65,7 +65,7 @@ export const CONTENDERS: readonly Contender[] = [
     retention: "keep",
     settings: "`--capacity 1000 --pool-size 50 --system-pool-size 10`",
     options: { flags: { store: "postgres", ...TUNED } },
-    drainItems: 60_000,
+    drainItems: 100_000,
     sleepItems: 40_000,
   },
   {
@@ -87,7 +87,7 @@ export const CONTENDERS: readonly Contender[] = [
     retention: "delete",
     settings: "`--item-retention 0s --capacity 1000 --pool-size 50 --system-pool-size 10`",
     options: { flags: { store: "postgres", itemRetentionMs: "0s", ...TUNED } },
-    drainItems: 60_000,
+    drainItems: 100_000,
     sleepItems: 40_000,
   },
   {
@@ -99,7 +99,7 @@ export const CONTENDERS: readonly Contender[] = [
     completion: "each item",
     settings: "concurrency 10, pool 10",
     options: { worker: { concurrentJobs: 10, maxPoolSize: 10 } },
-    drainItems: 6_000,
+    drainItems: 10_000,
     sleepItems: 6_000,
     enqueues: true,
     latency: {},
@@ -121,7 +121,7 @@ export const CONTENDERS: readonly Contender[] = [
         failJobBatchDelay: 0,
       },
     },
-    drainItems: 60_000,
+    drainItems: 100_000,
     sleepItems: 40_000,
     latency: {},
   },
@@ -158,7 +158,7 @@ export const CONTENDERS: readonly Contender[] = [
     options: {
       worker: { batchSize: 500, localConcurrency: 4, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 },
     },
-    drainItems: 50_000,
+    drainItems: 100_000,
     sleepItems: 40_000,
   },
   {
@@ -178,7 +178,7 @@ export const CONTENDERS: readonly Contender[] = [
         pollingIntervalSeconds: 0.5,
       },
     },
-    drainItems: 40_000,
+    drainItems: 100_000,
     sleepItems: 0,
   },
   {
@@ -190,7 +190,7 @@ export const CONTENDERS: readonly Contender[] = [
     completion: "each item",
     settings: "concurrency 100, pool 10",
     options: { pool: { max: 10 }, worker: { concurrency: 100 } },
-    drainItems: 4_000,
+    drainItems: 6_000,
     sleepItems: 4_000,
     enqueues: true,
     latency: {},
@@ -215,7 +215,7 @@ export const CONTENDERS: readonly Contender[] = [
     retention: "keep",
     settings: "`--capacity 1000` (`synchronous=FULL`)",
     options: { flags: { capacity: "1000" } },
-    drainItems: 50_000,
+    drainItems: 60_000,
     sleepItems: 0,
   },
   {
@@ -238,7 +238,7 @@ export const CONTENDERS: readonly Contender[] = [
     retention: "keep",
     settings: "`--capacity 1000`",
     options: { flags: { store: "memory", capacity: "1000" } },
-    drainItems: 60_000,
+    drainItems: 100_000,
     sleepItems: 0,
   },
 ];

@@ -123,7 +123,10 @@ export async function serveCommands(adapter) {
   };
   // What a library prints must not be taken for an answer.
   console.log = console.info = console.debug = console.error;
-  for await (const line of createInterface({ input: process.stdin })) {
+  const lines = createInterface({ input: process.stdin });
+  // The bench is gone, whatever is being waited for here.
+  lines.once("close", () => process.exit(0));
+  for await (const line of lines) {
     const command = JSON.parse(line);
     let answer;
     try {
