@@ -1,70 +1,92 @@
 /**
- * How long a worker takes from its start to ready, and what it holds while idle: the compiled binary when there is one,
- * else the program from source.
+ * How long a worker takes from its start to its first claim on Postgres, what it holds while idle, and how large it is:
+ * the compiled binary when there is one, else the program from source.
  *
  * @module
  */
-import { medianAndRange, table } from "./statistics.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { newId } from "../../src/core/ids.ts";
+import { silentLogger } from "../../src/core/log.ts";
+import { noMetrics } from "../../src/core/metrics.ts";
+import { MemoryTopics } from "../../src/infra/memory_topics.ts";
+import { createManagers } from "../../src/managers.ts";
+import { CHAINS } from "../../src/migrations.ts";
+import { createStorages } from "../../src/storages.ts";
+import { NOTIFY_SHIPMENT } from "../../workers/shipment-notifier/kind.ts";
+import { SHIPMENTS_CHAIN } from "../../workers/shipment-notifier/shipments/chain.ts";
+import type { BenchServer } from "./server.ts";
+import { countUnclaimed } from "./truth.ts";
 
-const BINARY = "dist/shipment-notifier";
-const SOURCE = "workers/shipment-notifier/main.ts";
-const ARGS = ["--store", "memory", "--http-port", "0", "--log-format", "json"];
+const ROOT = new URL("../../", import.meta.url).pathname;
+const BINARY = `${ROOT}dist/shipment-notifier`;
+const SOURCE = `${ROOT}workers/shipment-notifier/main.ts`;
+const FLAGS = ["--store", "postgres", "--http-port", "0", "--log-format", "json", "--log-level", "error"];
+const IDLE_MS = 3_000;
+const START_MS = 30_000;
 
-/** Measures `rounds` starts and returns the table. */
-export async function measureStart(rounds: number): Promise<string> {
-  const compiled = await Deno.stat(BINARY).then(() => true, () => false);
-  const readyMs: number[] = [];
-  const idleMiB: number[] = [];
-  for (let round = 0; round < rounds; round++) {
-    const { ready, rss } = await startOnce(compiled);
-    readyMs.push(ready);
-    idleMiB.push(rss);
-  }
-  return table(["start on `:memory:`", "start → ready", "resident memory, idle"], [[
-    compiled ? "compiled binary" : "from source (no binary in dist/)",
-    medianAndRange(readyMs, " ms"),
-    medianAndRange(idleMiB, " MiB"),
-  ]]);
+/** What a start took. */
+export interface StartFigures {
+  /** From exec to the first claim seen in the database. */
+  readonly firstClaimMs: number;
+  /** Resident memory after it was idle for a while, MiB. */
+  readonly idleMiB: number;
+  /** The size of the binary, MiB; null when it ran from source. */
+  readonly binaryMiB: number | null;
 }
 
-async function startOnce(compiled: boolean): Promise<{ ready: number; rss: number }> {
-  const startMs = performance.now();
-  const command = compiled
-    ? new Deno.Command(BINARY, { args: ARGS, stderr: "piped", stdout: "null" })
-    : new Deno.Command(Deno.execPath(), { args: ["run", "-A", SOURCE, ...ARGS], stderr: "piped", stdout: "null" });
-  const child = command.spawn();
+/** Starts the shipment notifier once on a database where one item waits. */
+export async function startOnce(server: BenchServer): Promise<StartFigures> {
+  const database = await server.createOurs([...CHAINS, SHIPMENTS_CHAIN]);
   try {
-    const url = await httpUrl(child);
-    while (!await isReady(`${url}/readyz`)) await new Promise((again) => setTimeout(again, 2));
-    const ready = performance.now() - startMs;
-    await new Promise((idle) => setTimeout(idle, 2_000));
-    const status = await Deno.readTextFile(`/proc/${child.pid}/status`);
-    return { ready, rss: Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024 };
+    await enqueueOne(database.databases);
+    const size = await Deno.stat(BINARY).then((file) => file.size, () => null);
+    const [program, args] = size === null
+      ? [Deno.execPath(), ["run", "-A", "--no-check", "--config", `${ROOT}deno.json`, SOURCE, ...FLAGS]]
+      : [BINARY, FLAGS];
+    const env = database.settings.env as Record<string, string>;
+    const startMs = performance.now();
+    const child = new Deno.Command(program, { args, env, stdin: "null", stdout: "null", stderr: "inherit" }).spawn();
+    try {
+      while (await countUnclaimed(database.query) > 0) {
+        if (performance.now() - startMs > START_MS) throw new Error(`no claim within ${START_MS} ms of the start`);
+        await new Promise((again) => setTimeout(again, 1));
+      }
+      const firstClaimMs = performance.now() - startMs;
+      await new Promise((idle) => setTimeout(idle, IDLE_MS));
+      const status = await Deno.readTextFile(`/proc/${child.pid}/status`);
+      const idleMiB = Number(/VmRSS:\s+(\d+)/.exec(status)?.[1]) / 1024;
+      return { firstClaimMs, idleMiB, binaryMiB: size === null ? null : size / 2 ** 20 };
+    } finally {
+      child.kill("SIGKILL");
+      await child.status;
+    }
   } finally {
-    child.kill("SIGTERM");
-    await child.status;
+    await database.drop();
   }
 }
 
-/** The address from the worker's own log; drains the rest of it. */
-async function httpUrl(child: Deno.ChildProcess): Promise<string> {
-  const reader = child.stderr.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) throw new Error(`the worker ended before it listened:\n${text}`);
-    text += value;
-    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(text)?.[0];
-    if (url === undefined) continue;
-    void (async () => {
-      while (!(await reader.read()).done);
-    })();
-    return url;
-  }
-}
+type OpenStoreDatabases = Awaited<ReturnType<BenchServer["createOurs"]>>["databases"];
 
-async function isReady(url: string): Promise<boolean> {
-  const response = await fetch(url).catch(() => null);
-  await response?.body?.cancel();
-  return response?.ok ?? false;
+async function enqueueOne(databases: OpenStoreDatabases): Promise<void> {
+  const DAY_MS = 86_400_000;
+  const managers = createManagers({
+    storages: createStorages({ engine: "postgres", databases }),
+    topics: new MemoryTopics(),
+    clock: systemClock,
+    logger: silentLogger,
+    metrics: noMetrics,
+    kinds: [NOTIFY_SHIPMENT],
+    itemRetentionMs: 7 * DAY_MS,
+    keyRetentionMs: 7 * DAY_MS,
+    outboxRetentionMs: DAY_MS,
+    markerRetentionMs: DAY_MS,
+  });
+  const rctx = managers.tenancy.requestContext({ type: "WORKER", version: "bench@0" });
+  const org = await managers.tenancy.createOrg(rctx, { name: "bench" });
+  const ctx = await managers.tenancy.serviceContext(rctx, org.id);
+  await managers.work.enqueue(ctx, {
+    kind: NOTIFY_SHIPMENT.name,
+    idempotencyKey: "first",
+    payload: { shipmentId: newId() },
+  });
 }
