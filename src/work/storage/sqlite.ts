@@ -297,7 +297,8 @@ function settleOne(s: SqliteSession, settlement: Settlement): WriteOutcome {
   let changed: number;
   switch (settlement.to) {
     case "done":
-      return s.run(sql.SETTLE_DROP, ...guarded) === 1 ? "WRITTEN" : "REFUSED";
+      changed = s.run(sql.SETTLE_DROP, ...guarded);
+      return changed === 1 ? "WRITTEN" : repeated(readState(s, settlement), settlement, "done");
     case "failed":
       changed = s.run(sql.SETTLE_FAILED, settlement.error, settlement.auditId, s.nowMs, EMPTY_UUID, ...guarded);
       return changed === 1 ? "WRITTEN" : repeated(readState(s, settlement), settlement, "failed");
