@@ -7,7 +7,7 @@
  * @example A worker with one kind
  * ```ts
  * import { defineKind, runWorker, type WorkHandler } from "./mod.ts";
- * import { z } from "zod";
+ * import * as z from "zod";
  *
  * const GREET = defineKind("GREET", { schema: z.object({ name: z.string() }) });
  * const greeter: WorkHandler<{ name: string }> = {

@@ -10,6 +10,7 @@
 import { parseArgs } from "node:util";
 import manifest from "../deno.json" with { type: "json" };
 import { buildArgs, compileArgs, entryText, type Profile, PROFILES, refuseTarget } from "./compile_rules.ts";
+import { withSmallMap } from "./source_map.ts";
 
 /** What is built. */
 interface Build {
@@ -64,6 +65,7 @@ async function compile(build: Build): Promise<number> {
     entryText({ worker: build.worker, release: manifest.version, commit: build.commit }),
   );
   await run(buildArgs(`${folder}/main.ts`, `${folder}/worker.js`), {});
+  await Deno.writeTextFile(`${folder}/worker.js`, withSmallMap(await Deno.readTextFile(`${folder}/worker.js`)));
   // The bundle's time is written into the binary.
   await Deno.utime(`${folder}/worker.js`, 0, 0);
   await run(

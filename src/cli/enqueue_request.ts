@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { z } from "zod";
+import * as z from "zod";
 import { EMPTY_UUID, isUuid } from "../core/ids.ts";
 import type { EnqueueOptions, NewWorkItem, Payload } from "../work/types.ts";
 import { suggest } from "../core/suggest.ts";

@@ -5,8 +5,9 @@
  */
 import process from "node:process";
 import { setImmediate } from "node:timers";
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { type MetricLabels, type MetricName, METRICS, type Metrics, type MetricSpec } from "./metrics.ts";
+import { Counter, Gauge, type Metric, Registry } from "prom-client";
+import { type MetricName, METRICS, type Metrics, type MetricSpec } from "./metrics.ts";
+import { HistogramMetric, ValueMetric } from "./metric_series.ts";
 
 /** Metrics that can be scraped. */
 export interface ScrapableMetrics extends Metrics {
@@ -37,14 +38,13 @@ export interface MetricsOptions {
  */
 export function createMetrics(options: MetricsOptions = {}): ScrapableMetrics {
   const registry = new Registry();
-  const counters = new Map<string, Counter>();
-  const gauges = new Map<string, Gauge>();
-  const histograms = new Map<string, Histogram>();
+  const counters = new Map<string, ValueMetric>();
+  const gauges = new Map<string, ValueMetric>();
+  const histograms = new Map<string, HistogramMetric>();
   for (const [name, spec] of Object.entries(METRICS) as [MetricName, MetricSpec][]) {
-    const base = { name, help: spec.help, labelNames: [...spec.labels], registers: [registry] };
-    if (spec.type === "counter") counters.set(name, new Counter(base));
-    else if (spec.type === "gauge") gauges.set(name, new Gauge(base));
-    else histograms.set(name, new Histogram({ ...base, buckets: [...(spec.buckets ?? [])] }));
+    if (spec.type === "counter") register(registry, counters, new ValueMetric(name, spec));
+    else if (spec.type === "gauge") register(registry, gauges, new ValueMetric(name, spec));
+    else register(registry, histograms, new HistogramMetric(name, spec));
   }
   addProcessMetrics(registry);
   const told = new Set<string>();
@@ -58,13 +58,18 @@ export function createMetrics(options: MetricsOptions = {}): ScrapableMetrics {
     }
   }
   return {
-    count: (name, labels: MetricLabels = {}, by = 1) => write(name, () => find(counters, name).inc({ ...labels }, by)),
-    set: (name, value, labels: MetricLabels = {}) => write(name, () => find(gauges, name).set({ ...labels }, value)),
-    observe: (name, value, labels: MetricLabels = {}) =>
-      write(name, () => find(histograms, name).observe({ ...labels }, value)),
+    count: (name, labels = {}, by = 1) => write(name, () => find(counters, name).add(labels, by)),
+    set: (name, value, labels = {}) => write(name, () => find(gauges, name).set(labels, value)),
+    observe: (name, value, labels = {}) => write(name, () => find(histograms, name).observe(labels, value)),
     text: () => registry.metrics(),
     contentType: registry.contentType,
   };
+}
+
+function register<M extends { readonly name: string }>(registry: Registry, metrics: Map<string, M>, metric: M): void {
+  metrics.set(metric.name, metric);
+  // Of a metric the registry asks its name and `get()`.
+  registry.registerMetric(metric as unknown as Metric);
 }
 
 function find<M>(metrics: ReadonlyMap<string, M>, name: MetricName): M {

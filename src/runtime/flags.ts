@@ -159,6 +159,15 @@ export const FLAGS = {
     max: "10m",
     help: "The deadline of one statement, the wait for a connection included.",
   },
+  sqliteSynchronous: {
+    flag: "sqlite-synchronous",
+    section: "Store",
+    type: "enum",
+    default: "full",
+    values: ["full", "normal"],
+    help:
+      "full: what --store sqlite:PATH wrote survives a power cut. normal is faster: a crash loses nothing, a power cut the last commits.",
+  },
   listen: {
     flag: "listen",
     section: "Store",

@@ -69,7 +69,8 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenStore | 
 }
 
 async function openSqlite(path: string, options: OpenStoreOptions): Promise<OpenStore> {
-  const db = new SqliteDatabase(path, { clock: options.clock });
+  const synchronous = options.settings.sqliteSynchronous === "normal" ? "NORMAL" : "FULL";
+  const db = new SqliteDatabase(path, { clock: options.clock, synchronous });
   try {
     const steps = await migrateSqliteUp(db, options.chains);
     if (steps.length > 0 && path !== ":memory:") options.logger.info("store.migrated", { path, steps: steps.length });
@@ -155,9 +156,13 @@ export function databaseSettings(settings: Settings, applicationName: string): P
 // Tenants are only as apart as the logins are plain: a worker with too much power says so at every start. One that lacks
 // its role must not start: each item's statements would be refused, and its attempts be spent on that.
 async function checkLogins({ settings, chains, logger }: OpenStoreOptions): Promise<void> {
-  for (const use of ["runtime", "system"] as const) {
+  const uses = ["runtime", "system"] as const;
+  const found = await Promise.all(uses.map((use) => {
     const url = settings.urls[use];
-    const facts = url === null ? null : await inspectDatabase(url, { chains });
+    return url === null ? null : inspectDatabase(url, { chains });
+  }));
+  for (const [i, use] of uses.entries()) {
+    const facts = found[i];
     if (!facts?.ok) continue;
     for (const warning of loginWarnings(facts.login, use)) logger.warn("login.warning", { warning });
     const fault = loginFault(facts.login, use);

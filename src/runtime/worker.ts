@@ -9,8 +9,9 @@ import { SettingsError } from "../core/errors.ts";
 import { Health } from "./health.ts";
 import { goOffline, publishLiveness } from "./heartbeat.ts";
 import { LeaseKeeper } from "./lease_keeper.ts";
-import { ABORT_GRACE_MS, Loop } from "./loop.ts";
+import { Loop } from "./loop.ts";
 import { relayOnHints } from "./relay_hint.ts";
+import { ABORT_GRACE_MS } from "./runs.ts";
 import { Sweeper } from "./sweep.ts";
 import type { DrainReport, Probe, WorkerRuntime, WorkerRuntimeOptions } from "./types.ts";
 
@@ -78,8 +79,8 @@ class WorkerRuntimeImpl implements WorkerRuntime {
       this.#sweeper.run(stop),
       relayOnHints(this.#o, this.#rctx, stop),
       publishLiveness(this.#o, stop),
-      this.#health.watch(stop, this.#loop),
-      this.#loop.watchDeadlines(stop),
+      this.#health.watch(stop, this.#loop.runs),
+      this.#loop.runs.watchDeadlines(stop),
     ]);
     this.#o.logger.info("worker.started", {
       worker: this.#o.worker,
@@ -116,32 +117,33 @@ class WorkerRuntimeImpl implements WorkerRuntime {
   async #drain(): Promise<DrainReport> {
     const { clock, logger, drainGraceMs } = this.#o;
     const loop = this.#loop;
-    const running = loop.unsettled;
+    const { runs } = loop;
+    const running = runs.unsettled;
     logger.info("worker.draining", { running, graceMs: drainGraceMs });
     this.#unsubscribe();
     loop.stopClaiming();
     await this.#within(drainGraceMs, this.#skipGrace.signal);
-    loop.abortAll();
+    runs.abortAll();
     await this.#within(ABORT_GRACE_MS + RELEASE_BOUND_MS);
-    loop.giveUp();
+    runs.giveUp();
     await this.#within(STOP_BOUND_MS);
-    const unsettled = loop.unsettled;
+    const unsettled = runs.unsettled;
     this.#stopBackground.abort();
     const bound = new AbortController();
     const stopped = Promise.all([this.#turning, this.#background, this.#keeper.stop()]).finally(() => bound.abort());
     await Promise.race([stopped, clock.sleep(STOP_BOUND_MS, bound.signal)]);
     await goOffline(this.#o, STOP_BOUND_MS);
-    const report = { ...loop.drained, left: loop.drained.left + unsettled };
+    const report = { ...runs.drained, left: runs.drained.left + unsettled };
     logger.info("worker.drained", { ...report });
     return report;
   }
 
   /** Waits until nothing is unsettled, at most `ms`, less when `skip` aborts. */
   async #within(ms: number, skip?: AbortSignal): Promise<void> {
-    if (this.#loop.unsettled === 0 && !this.#started) return;
+    if (this.#loop.runs.unsettled === 0 && !this.#started) return;
     const timer = new AbortController();
     const stop = skip === undefined ? timer.signal : AbortSignal.any([timer.signal, skip]);
-    const done = Promise.all([this.#loop.settled(stop), this.#claimReturned(stop)]);
+    const done = Promise.all([this.#loop.runs.settled(stop), this.#claimReturned(stop)]);
     void this.#o.clock.sleep(ms, AbortSignal.any([stop])).then(() => timer.abort());
     await done;
     timer.abort();

@@ -161,8 +161,12 @@ class TenancyManagerImpl implements TenancyManager {
     subjects: readonly ClaimSubject[],
   ): Promise<(OpContext | NotFoundError)[]> {
     if (subjects.length === 0) return [];
-    const states = await this.#storage.readSubjects(subjects.map(({ orgId, userId }) => ({ orgId, userId })));
-    return subjects.map((subject, i) => contextOf(rctx, subject, states[i]));
+    // A batch is of few orgs and fewer users: each pair is asked for once.
+    const pairs = new Map<string, { orgId: string; userId: string }>();
+    for (const { orgId, userId } of subjects) pairs.set(`${orgId} ${userId}`, { orgId, userId });
+    const states = await this.#storage.readSubjects([...pairs.values()]);
+    const stateOf = new Map([...pairs.keys()].map((pair, i) => [pair, states[i]]));
+    return subjects.map((subject) => contextOf(rctx, subject, stateOf.get(`${subject.orgId} ${subject.userId}`)));
   }
 
   async createSession(ctx: OpContext): Promise<NewSession> {

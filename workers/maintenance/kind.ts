@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { z } from "zod";
+import * as z from "zod";
 import { defineKind, type WorkKind } from "../../mod.ts";
 
 /** Does nothing. An item of it proves that claims, handlers and completions work, end to end. */

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { z } from "zod";
+import * as z from "zod";
 import { defineKind, type Payload, type RetryPolicy, type WorkKind } from "../../mod.ts";
 
 /** What a notification's item carries. Shapes only gain optional fields. */

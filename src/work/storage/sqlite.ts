@@ -25,8 +25,9 @@ import type {
   WriteOutcome,
 } from "../storage.ts";
 import type { InsertOutcome, WorkItem, WorkStatus } from "../types.ts";
-import { KEYS_LOOKED_AT } from "./sweep_sql.ts";
+import { toOwned } from "./sqlite_rows.ts";
 import * as sql from "./sqlite_sql.ts";
+import { KEYS_LOOKED_AT } from "./sweep_sql.ts";
 
 /** `WorkStorage` over an open SQLite store. */
 export class SqliteWorkStorage implements WorkStorage {
@@ -64,28 +65,26 @@ export class SqliteWorkStorage implements WorkStorage {
 
   claim(request: ClaimRequest): Promise<OwnedItem[]> {
     return this.#db.write((s) => {
+      const due = pickDue(s, request);
+      if (due.length === 0) return [];
       const leaseExpiresAt = s.nowMs + request.leaseMs;
-      return pickDue(s, request).map((row) => {
-        const claimed = s.get(
-          sql.CLAIM_ROW,
-          request.worker,
-          request.token,
-          leaseExpiresAt,
-          s.nowMs,
-          EMPTY_UUID,
-          row.rowid ?? null,
-        );
-        return toOwned(claimed ?? {});
-      });
+      const rowids = JSON.stringify(due);
+      return s.rows(sql.CLAIM_ROWS, request.worker, request.token, leaseExpiresAt, s.nowMs, EMPTY_UUID, rowids)
+        .map(toOwned).sort(byClaimOrder);
     });
   }
 
   readClaimed(token: string): Promise<OwnedItem[]> {
-    return this.#db.read((s) => s.all(sql.READ_CLAIMED, token).map(toOwned));
+    return this.#db.read((s) => s.rows(sql.READ_CLAIMED, token).map(toOwned));
   }
 
   settle(settlements: readonly Settlement[]): Promise<WriteOutcome[]> {
-    return this.#db.write((s) => settlements.map((settlement) => settleOne(s, settlement)));
+    return this.#db.write((s) => {
+      const done = settleDone(s, settlements.filter(isKept)).values();
+      return settlements.map((settlement) =>
+        isKept(settlement) ? done.next().value ?? "REFUSED" : settleOne(s, settlement)
+      );
+    });
   }
 
   extendLeases(refs: readonly ClaimRef[], leaseMs: number): Promise<WriteOutcome[]> {
@@ -100,7 +99,7 @@ export class SqliteWorkStorage implements WorkStorage {
   readClaims(refs: readonly { orgId: string; id: string }[]): Promise<ClaimState[]> {
     return this.#db.read((s) =>
       refs.flatMap((ref) => {
-        const row = s.get(sql.READ_STATE, ref.orgId, ref.id);
+        const row = readState(s, ref);
         if (row === undefined) return [];
         const expires = row.lease_expires_at;
         return [{
@@ -118,7 +117,7 @@ export class SqliteWorkStorage implements WorkStorage {
     return this.#db.write((s) =>
       refs.map((ref) => {
         const changed = s.run(sql.SETTLE_FAILED, error, null, s.nowMs, EMPTY_UUID, ...guard(s, ref));
-        return changed === 1 ? "WRITTEN" : repeated(s, ref, "failed");
+        return changed === 1 ? "WRITTEN" : repeated(readState(s, ref), ref, "failed");
       })
     );
   }
@@ -257,17 +256,40 @@ function createItem(s: SqliteSession, orgId: string, insert: ItemInsert): Insert
   return "INSERTED";
 }
 
-/** Due rows in claim order: the heads of each kind, merged, so that absent kinds and long backlogs cost nothing. */
-function pickDue(s: SqliteSession, request: ClaimRequest): SqliteRow[] {
-  const heads = request.kinds.map((kind) => s.all(sql.DUE_OF_KIND, request.lane, kind, s.nowMs, request.limit));
-  const [first] = heads;
-  if (heads.length === 1 && first !== undefined) return first;
-  return heads.flat().sort(byClaimOrder).slice(0, request.limit);
+/**
+ * The rowids of due rows, the first of all in claim order: the heads of each kind, merged, so that absent kinds and long
+ * backlogs cost nothing.
+ */
+function pickDue(s: SqliteSession, request: ClaimRequest): SqliteParam[] {
+  const heads = request.kinds.map((kind) => s.rows(sql.DUE_OF_KIND, request.lane, kind, s.nowMs, request.limit));
+  const rows = heads.length === 1 ? heads[0] ?? [] : heads.flat().sort(byDueOrder).slice(0, request.limit);
+  return rows.map(([rowid]) => rowid ?? null);
 }
 
-function byClaimOrder(a: SqliteRow, b: SqliteRow): number {
-  return Number(a.priority) - Number(b.priority) || Number(a.available_at) - Number(b.available_at) ||
-    (String(a.id) < String(b.id) ? -1 : 1);
+function byDueOrder([, priorityA, dueA, idA]: SqliteParam[], [, priorityB, dueB, idB]: SqliteParam[]): number {
+  return Number(priorityA) - Number(priorityB) || Number(dueA) - Number(dueB) || (String(idA) < String(idB) ? -1 : 1);
+}
+
+// The engine returns what it updated in the order of its rowids.
+function byClaimOrder({ item: a }: OwnedItem, { item: b }: OwnedItem): number {
+  return a.priority - b.priority || a.availableAt.getTime() - b.availableAt.getTime() || (a.id < b.id ? -1 : 1);
+}
+
+function isKept(settlement: Settlement): boolean {
+  return settlement.to === "done" && settlement.keep !== false;
+}
+
+function settleDone(s: SqliteSession, refs: readonly ClaimRef[]): WriteOutcome[] {
+  if (refs.length === 0) return [];
+  const list = JSON.stringify(refs.map(({ orgId, id, token }) => [orgId, id, token]));
+  const written = new Set(s.rows(sql.SETTLE_DONE, s.nowMs, EMPTY_UUID, list, s.nowMs).map(([rowid]) => rowid));
+  if (written.size === refs.length) return refs.map(() => "WRITTEN");
+  return refs.map((ref) => {
+    const row = readState(s, ref);
+    if (row === undefined) return "REFUSED";
+    // Of two writes under one claim the second repeats the first.
+    return written.delete(row.rowid ?? null) ? "WRITTEN" : repeated(row, ref, "done");
+  });
 }
 
 function settleOne(s: SqliteSession, settlement: Settlement): WriteOutcome {
@@ -275,13 +297,11 @@ function settleOne(s: SqliteSession, settlement: Settlement): WriteOutcome {
   let changed: number;
   switch (settlement.to) {
     case "done":
-      changed = settlement.keep === false
-        ? s.run(sql.SETTLE_DROP, ...guarded)
-        : s.run(sql.SETTLE_DONE, s.nowMs, EMPTY_UUID, ...guarded);
-      return changed === 1 ? "WRITTEN" : repeated(s, settlement, "done");
+      changed = s.run(sql.SETTLE_DROP, ...guarded);
+      return changed === 1 ? "WRITTEN" : repeated(readState(s, settlement), settlement, "done");
     case "failed":
       changed = s.run(sql.SETTLE_FAILED, settlement.error, settlement.auditId, s.nowMs, EMPTY_UUID, ...guarded);
-      return changed === 1 ? "WRITTEN" : repeated(s, settlement, "failed");
+      return changed === 1 ? "WRITTEN" : repeated(readState(s, settlement), settlement, "failed");
     case "retry": {
       const at = s.nowMs + settlement.delayMs;
       changed = s.run(sql.SETTLE_RETRY, at, at <= s.nowMs ? 1 : 0, settlement.error, s.nowMs, EMPTY_UUID, ...guarded);
@@ -309,9 +329,12 @@ function guard(s: SqliteSession, ref: ClaimRef): SqliteParam[] {
   return [ref.orgId, ref.id, ref.token, s.nowMs];
 }
 
+function readState(s: SqliteSession, ref: { readonly orgId: string; readonly id: string }): SqliteRow | undefined {
+  return s.get(sql.READ_STATE, ref.orgId, ref.id);
+}
+
 /** A finished row keeps its token, so that a repeated write is told apart from a stale one. */
-function repeated(s: SqliteSession, ref: ClaimRef, status: WorkStatus): WriteOutcome {
-  const row = s.get(sql.READ_STATE, ref.orgId, ref.id);
+function repeated(row: SqliteRow | undefined, ref: ClaimRef, status: WorkStatus): WriteOutcome {
   return row !== undefined && row.status === status && row.claim_token === ref.token ? "ALREADY" : "REFUSED";
 }
 
@@ -328,46 +351,6 @@ function oldestDue(s: SqliteSession): number | null {
 }
 
 function readItem(s: SqliteSession, orgId: string, id: string): WorkItem | null {
-  const row = s.get(sql.READ_ITEM, orgId, id);
-  return row === undefined ? null : toItem(row);
-}
-
-function toOwned(row: SqliteRow): OwnedItem {
-  return { orgId: String(row.org_id), item: toItem(row) };
-}
-
-function toItem(row: SqliteRow): WorkItem {
-  const text = (name: string) => row[name] as string;
-  const optional = (name: string) => row[name] as string | null;
-  const count = (name: string) => row[name] as number;
-  const expires = row.lease_expires_at;
-  return {
-    id: text("id"),
-    createdAt: new Date(count("created_at")),
-    updatedAt: new Date(count("updated_at")),
-    createdBy: text("created_by"),
-    updatedBy: text("updated_by"),
-    kind: text("kind"),
-    targetId: optional("target_id"),
-    idempotencyKey: text("idempotency_key"),
-    payload: JSON.parse(text("payload")),
-    lane: text("lane"),
-    status: text("status") as WorkStatus,
-    priority: count("priority"),
-    weight: text("weight"),
-    hostPreference: optional("host_preference"),
-    availableAt: new Date(count("available_at")),
-    claimedBy: optional("claimed_by"),
-    claimToken: optional("claim_token"),
-    leaseExpiresAt: typeof expires === "number" ? new Date(expires) : null,
-    attempts: count("attempts"),
-    maxAttempts: count("max_attempts"),
-    claims: count("claims"),
-    expiries: count("expiries"),
-    lastError: optional("last_error"),
-    note: optional("note"),
-    auditId: optional("audit_id"),
-    requestId: optional("request_id"),
-    traceparent: optional("traceparent"),
-  };
+  const [row] = s.rows(sql.READ_ITEM, orgId, id);
+  return row === undefined ? null : toOwned(row).item;
 }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { z } from "zod";
+import * as z from "zod";
 import { staggeredResume, type StaggerPolicy, ValidationError } from "../../../mod.ts";
 import { hostOf } from "../endpoints/rules.ts";
 import type { DueParked, NewShipment } from "./types.ts";
