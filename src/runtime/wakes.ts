@@ -28,8 +28,9 @@ export interface WakesOptions {
 const FREE_MISSES = 1;
 const FIRST_QUIET_MS = 10;
 const LONGEST_QUIET_MS = 250;
-// Two finds this close together are a stream, and so are two items at once.
+// Two finds this close together are a stream, and so are two items at once; it goes on with finds somewhat further apart.
 const STREAM_MS = 8;
+const STREAM_ON_MS = 20;
 // As long as a hint may be held back, 50 ms in all.
 const FOLLOWS_MS = [1, 2, 4, 8, 14, 21];
 
@@ -60,7 +61,8 @@ export class Wakes {
     this.#answeredMs = nowMs;
     this.#jitter = this.#random();
     if (found > 0) {
-      this.#follows = found > 1 || nowMs - this.#foundMs <= STREAM_MS ? 0 : null;
+      const apartMs = this.#follows === null ? STREAM_MS : STREAM_ON_MS;
+      this.#follows = found > 1 || nowMs - this.#foundMs <= apartMs ? 0 : null;
       this.#foundMs = nowMs;
       this.#idlePolls = 0;
       this.forgetMisses();

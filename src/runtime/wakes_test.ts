@@ -48,6 +48,16 @@ Deno.test("a stream is looked after for as long as a hint may be held back, then
   assert.ok(looks <= 8, `${looks} looks`);
 });
 
+Deno.test("a stream of single items is kept up with, also where each look takes a while", () => {
+  const wakes = make();
+  wakes.answered(0, { found: 2, hinted: true });
+  for (let n = 1; n <= 10; n++) {
+    wakes.answered(n * 15 - 5, POLLED);
+    wakes.answered(n * 15, { found: 1, hinted: false });
+    assert.ok(at(wakes, false) - n * 15 <= 1, `item ${n}`);
+  }
+});
+
 Deno.test("one item now and then is no stream: nothing is asked behind it", () => {
   const wakes = make();
   for (let n = 1; n <= 10; n++) {
