@@ -220,6 +220,17 @@ export const CONTENDERS: readonly Contender[] = [
   },
   {
     ...laneway,
+    id: "sqlite-fast",
+    name: "Laneway, SQLite file, tuned, NORMAL",
+    engine: "sqlite",
+    retention: "keep",
+    settings: "`--capacity 1000 --sqlite-synchronous normal`: a power cut may take the last commits",
+    options: { flags: { capacity: "1000", sqliteSynchronous: "normal" } },
+    drainItems: 60_000,
+    sleepItems: 0,
+  },
+  {
+    ...laneway,
     id: "memory",
     name: "Laneway, in memory, default",
     engine: "memory",

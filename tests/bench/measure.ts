@@ -8,11 +8,11 @@ import { calibrate, findPgbench } from "./calibration.ts";
 import { type Contender, CONTENDERS } from "./contenders.ts";
 import { drainOnce, LeftOutError } from "./drain.ts";
 import { enqueueOnce } from "./enqueue.ts";
-import { measureFleet } from "./fleet.ts";
+import { watchIdle } from "./idle.ts";
 import { latencyOnce } from "./latency.ts";
 import type { Sample } from "./results.ts";
 import type { Bench } from "./stage.ts";
-import { startOnce } from "./start.ts";
+import { staleBinary, startOnce } from "./start.ts";
 import { rotated } from "./statistics.ts";
 
 type Figures = Readonly<Record<string, number | null>>;
@@ -55,7 +55,14 @@ class Measurement {
     }
     if (parts.includes("start")) this.#add(round, "start", "laneway", { ...await startOnce(this.#bench.server) });
     if (parts.includes("fleet") && round === rounds - 1) {
-      this.#add(round, "fleet", "laneway", { ...await measureFleet(this.#bench, scale) });
+      const fleet = { workers: 5, orgs: 10_000, seconds: Math.max(Math.round(60 * Math.min(scale, 1)), 10) };
+      const { cpu, statements, memory } = await watchIdle(fleet);
+      this.#add(round, "fleet", "laneway", {
+        ...fleet,
+        cpuPercent: cpu,
+        statementsPerMinute: statements,
+        memoryMiB: memory,
+      });
     }
   }
 
@@ -66,9 +73,14 @@ class Measurement {
     } catch (error) {
       if (!(error instanceof LeftOutError)) throw error;
       this.#dropped.add(contender.id);
-      this.leftOut.push(error.message);
-      this.#log(error.message);
+      this.leaveOut(error.message);
     }
+  }
+
+  /** Says in the log and in the report what is not measured, or not as it should be. */
+  leaveOut(line: string): void {
+    this.leftOut.push(line);
+    this.#log(line);
   }
 
   #add(round: number, measure: string, contender: string, figures: Figures): void {
@@ -136,7 +148,9 @@ export async function measureRounds(
 ): Promise<Measured> {
   const pgbench = await findPgbench();
   const measurement = new Measurement(bench, args, log);
-  if (pgbench === null) measurement.leftOut.push("calibration is left out: there is no pgbench on this machine");
+  if (pgbench === null) measurement.leaveOut("calibration is left out: there is no pgbench on this machine");
+  const stale = args.parts.includes("start") || args.parts.includes("fleet") ? await staleBinary() : null;
+  if (stale !== null) measurement.leaveOut(stale);
   for (let round = 0; round < args.rounds; round++) await measurement.round(round, pgbench);
   return measurement;
 }

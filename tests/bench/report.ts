@@ -20,7 +20,9 @@ export function renderReport(results: Results): string {
   return [
     renderSurroundings(results),
     ...renderSections(results, SECTIONS),
-    ...(results.leftOut.length === 0 ? [] : [`Left out:\n\n${results.leftOut.map((line) => `- ${line}`).join("\n")}`]),
+    ...(results.leftOut.length === 0
+      ? []
+      : [`Left out, or to be known:\n\n${results.leftOut.map((line) => `- ${line}`).join("\n")}`]),
     `Settings that are no defaults:\n\n${
       present(results, "drain").map(({ name, settings, completion }) =>
         `- ${name}: ${settings}; completes ${
@@ -213,16 +215,12 @@ function fleetSection(results: Results): string {
   const of = (figure: string) => allRounds(results, "fleet", "laneway", figure);
   const [workers] = of("workers");
   if (workers === undefined) return "";
-  const perMinute = of("transactionsPerMinute");
-  return section("Idle fleet on Postgres, defaults", [
-    "transactions a minute",
-    "for each worker",
-    "CPU of a core for each worker",
-  ], [[
+  const head = ["statements a minute and worker", "CPU of a core, each worker", "resident memory, each worker"];
+  return section("Idle workers on Postgres, defaults", head, [[
     `${workers} workers, ${median(of("orgs")).toLocaleString("en")} orgs`,
-    medianAndRange(perMinute),
-    medianAndRange(perMinute.map((count) => count / workers)),
+    medianAndRange(of("statementsPerMinute")),
     `${median(of("cpuPercent")).toFixed(2)} %`,
+    medianAndRange(of("memoryMiB"), " MiB"),
   ]]);
 }
 

@@ -102,19 +102,6 @@ export class Stage {
     return await countFinished(this.#database.query, this.contender.family);
   }
 
-  /** Runs SQL past every policy. @throws {Error} The store is no Postgres database. */
-  async query(sql: string): Promise<readonly Record<string, unknown>[]> {
-    if (this.#database === null) {
-      throw new Error(`Cannot query ${this.contender.id}: its store is no Postgres database`);
-    }
-    return await this.#database.query(sql);
-  }
-
-  /** Vacuums and analyzes. */
-  async vacuum(): Promise<void> {
-    await this.#database?.vacuum();
-  }
-
   /** Ends every process and drops the store. */
   async close(): Promise<void> {
     for (const process of this.#processes) await process.end();

@@ -65,6 +65,18 @@ export async function startOnce(server: BenchServer): Promise<StartFigures> {
   }
 }
 
+/** In words, when the binary in dist/ is of another commit than the tree; null when it is not, or there is none. */
+export async function staleBinary(): Promise<string | null> {
+  const output = async (program: string, ...args: string[]) => {
+    const done = await new Deno.Command(program, { args, cwd: ROOT, stdin: "null" }).output().catch(() => null);
+    return done?.success ? new TextDecoder().decode(done.stdout).trim() : null;
+  };
+  const version = await output(BINARY, "--version");
+  const head = await output("git", "rev-parse", "--short=12", "HEAD");
+  if (version === null || head === null || version.includes(head)) return null;
+  return `start and fleet are those of the binary in dist/, ${version}, while the tree is at ${head}: compile first`;
+}
+
 type OpenStoreDatabases = Awaited<ReturnType<BenchServer["createOurs"]>>["databases"];
 
 async function enqueueOne(databases: OpenStoreDatabases): Promise<void> {
