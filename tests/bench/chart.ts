@@ -9,8 +9,8 @@ import { allRounds, type Results } from "./results.ts";
 import { median } from "./statistics.ts";
 
 const WIDTH = 860;
-const LABELS = 250;
-const BARS = 440;
+const LABELS = 264;
+const BARS = 430;
 const ROW = 26;
 
 interface Bar {
@@ -23,8 +23,8 @@ interface Bar {
 /** Draws the drain rates by class of retention: bars at the median, lines over the full range. */
 export function renderChart(results: Results): string {
   const groups = [
-    { title: `Postgres: ${CLASSES.keep}`, bars: barsOf(results, "postgres", "keep") },
-    { title: `Postgres: ${CLASSES.delete}`, bars: barsOf(results, "postgres", "delete") },
+    { title: `Postgres, full durability: ${CLASSES.keep}`, bars: barsOf(results, "postgres", "keep") },
+    { title: `Postgres, full durability: ${CLASSES.delete}`, bars: barsOf(results, "postgres", "delete") },
     { title: `Without a server: ${CLASSES.keep}`, bars: barsOf(results, "embedded", "keep") },
   ].filter(({ bars }) => bars.length > 0);
   const most = Math.max(...groups.flatMap(({ bars }) => bars.map(({ high }) => high)), 1);
@@ -88,7 +88,7 @@ function frame(results: Results, height: number, body: readonly string[]): strin
       .range { stroke: #e6edf3 }
     }
   </style>
-  <text class="title" x="16" y="26">No-op items a second, one worker process, full durability</text>
+  <text class="title" x="16" y="26">No-op items a second, one worker process</text>
   <text class="small" x="16" y="44">${escape(date)}, median and full range of ${rounds} ${
     rounds === 1 ? "round" : "rounds"
   }; longer is faster</text>
