@@ -57,7 +57,9 @@ export class Enqueuer {
     options: EnqueueOptions = {},
   ): Promise<(EnqueueResult | Error)[]> {
     const results: (EnqueueResult | Error)[] = [];
-    const chunks = this.#chunks(items, (item) => this.#build(item, attributionOf(ctx), options));
+    const attribution = attributionOf(ctx);
+    const nowMs = this.#o.clock.now();
+    const chunks = this.#chunks(items, (item) => this.#build(item, attribution, { ...options, nowMs }));
     // Each takes the next chunk. Of two items of one id or key the first one wins: then one goes after the other.
     const worker = async () => {
       for (const { start, entries, minted } of chunks) {
@@ -133,7 +135,7 @@ export class Enqueuer {
     return "EXISTS";
   }
 
-  #build(item: NewWorkItem, attribution: Attribution, start: EnqueueOptions): ItemInsert {
+  #build(item: NewWorkItem, attribution: Attribution, start: EnqueueOptions & { nowMs?: number }): ItemInsert {
     const kind = this.#o.kinds.get(item.kind);
     if (kind === undefined) {
       const known = [...this.#o.kinds.keys()].sort().join(", ");
@@ -143,7 +145,7 @@ export class Enqueuer {
       );
     }
     const { payloadLimitBytes, clock } = this.#o;
-    return buildInsert(item, { kind, attribution, nowMs: clock.now(), payloadLimitBytes, start });
+    return buildInsert(item, { kind, attribution, nowMs: start.nowMs ?? clock.now(), payloadLimitBytes, start });
   }
 
   /** How many entries from `start` on make one statement: at least one. */

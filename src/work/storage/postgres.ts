@@ -79,7 +79,7 @@ export class PostgresWorkStorage implements WorkStorage {
   async createItemIn(tx: CallerTransaction, orgId: string, insert: ItemInsert): Promise<InsertOutcome> {
     try {
       const [before] = rowsOf(await tx.query(ENTER_ORG, [orgId]));
-      const rows = rowsOf(await tx.query(this.#sql.createItems, [orgId, encodeInserts([insert])]));
+      const rows = rowsOf(await tx.query(this.#sql.createItems, [orgId, ...encodeInserts([insert])]));
       const outcome = (rows[0]?.outcome ?? "INSERTED") as InsertOutcome;
       if (outcome === "INSERTED") {
         // Sent by the caller's commit, or never.
@@ -273,7 +273,7 @@ export class PostgresWorkStorage implements WorkStorage {
 
   /** Two inserts of one id racing under different keys: the loser's statement was rolled back whole, and now sees why. */
   async #createDistinct(orgId: string, inserts: readonly ItemInsert[]): Promise<Row[]> {
-    const params = [orgId, encodeInserts(inserts)];
+    const params = [orgId, ...encodeInserts(inserts)];
     for (let attempt = 1;; attempt++) {
       try {
         return await this.#db.tenant(orgId, this.#sql.createItems, params);

@@ -99,6 +99,16 @@ export function workSql(now: string): WorkSql {
   };
 }
 
+/** What the rows of an insert may share; see `encodeInserts`. */
+const SHARED = [
+  ...["created_at", "updated_at", "created_by", "updated_by", "kind", "target_id", "lane", "priority", "weight"],
+  ...["host_preference", "max_attempts", "request_id", "traceparent"],
+];
+const FIELDS =
+  `created_at timestamptz, updated_at timestamptz, created_by uuid, updated_by uuid, kind text, target_id uuid,
+        lane text, priority smallint, weight text, host_preference text, max_attempts integer, request_id uuid,
+        traceparent text, delay_ms float8, not_before timestamptz`;
+
 /**
  * Keys first, in key order: `on conflict do nothing` waits for a concurrent holder to commit or roll back, so nobody is
  * told "exists" of a row that never was. Only what was not inserted is told. An id that exists takes no key. Two inserts of one id racing under different
@@ -106,12 +116,13 @@ export function workSql(now: string): WorkSql {
  */
 function createItems(now: string): string {
   return `with input as materialized (
-      select r.*, greatest(coalesce(r.not_before, ${now} + coalesce(r.delay_ms, 0) * interval '1 millisecond'), ${now})
-        as available_at
-      from jsonb_to_recordset($2::text::jsonb) as r(n int, id uuid, created_at timestamptz, updated_at timestamptz,
-        created_by uuid, updated_by uuid, kind text, target_id uuid, idempotency_key text, payload jsonb, lane text,
-        priority smallint, weight text, host_preference text, max_attempts integer, request_id uuid, traceparent text,
-        delay_ms float8, not_before timestamptz)
+      select r.n, r.id, r.idempotency_key, r.payload, ${
+    SHARED.map((f) => `coalesce(r.${f}, s.${f}) as ${f}`).join(", ")
+  },
+        greatest(coalesce(r.not_before, s.not_before,
+          ${now} + coalesce(r.delay_ms, s.delay_ms, 0) * interval '1 millisecond'), ${now}) as available_at
+      from jsonb_to_recordset($2::text::jsonb) as r(n int, id uuid, idempotency_key text, payload jsonb, ${FIELDS})
+        cross join jsonb_to_record($3::text::jsonb) as s(${FIELDS})
       where current_setting('laneway.org_id', true) = $1::text
     ), fresh as materialized (
       select * from input i
