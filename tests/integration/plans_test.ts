@@ -60,7 +60,15 @@ function statements(): Readonly<Record<string, Statement>> {
     .map((part) => `'{${Array.from({ length: 100 }, (_, n) => part(n)).join(",")}}'`).join(", ");
   const audited = json(Array.from({ length: 100 }, (_, n) => ({ org_id: ORG, id: idOf(5, n + 1), audit_id: TOKEN })));
   const pending = json(Array.from({ length: 100 }, (_, n) => ({ org_id: ORG, id: idOf(6, n + 1) })));
+  const fresh = Array.from({ length: 500 }, (_, n) => ({ n, id: newId(), idempotency_key: `new ${n}`, payload: {} }));
+  const shared = { kind: "A_KIND", lane: "default", weight: "light", priority: 10, max_attempts: 3 };
+  const stamps = { created_at: new Date(), updated_at: new Date(), created_by: ORG, updated_by: ORG };
   return {
+    create_items: {
+      login: "runtime",
+      sql: work.createItems,
+      args: `'${ORG}', ${json(fresh)}, ${json({ ...shared, ...stamps })}`,
+    },
     claim_one: system(work.claimOneKind, claim(ranges("A_KIND"))),
     claim_absent: system(work.claimOneKind, claim(ranges("ABSENT"))),
     claim_kinds: system(work.claimKinds, claim(ranges("A_KIND", ...absent))),
