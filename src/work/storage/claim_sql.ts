@@ -28,15 +28,15 @@ export function dueOfOneKind(now: string): string {
 /**
  * Several kinds: the heads of each kind by the same index, merged. `kind = any(...)` would lose the index's order (2 s
  * at a million rows), and one index without the kind would scan the backlog for an absent one (209 ms). The heads reach
- * past the limit so that rows other claimers hold at this moment do not make the claim come back short.
+ * a little past the limit so that rows other claimers hold at this moment do not make the claim come back short.
  */
 export function dueOfKinds(now: string): string {
   return `with head as materialized (
         select h.*, 1 as few from ${RANGES} cross join lateral (
           select w.ctid as place, w.id, w.priority, w.available_at from queue.work_items w
-          ${inRange(now)} limit $3::int * 2 + 50
+          ${inRange(now)} limit $3::int + 50
         ) h
-        order by h.priority, h.available_at, h.id limit $3::int * 2 + 50
+        order by h.priority, h.available_at, h.id limit $3::int + 50
       )
       select w.ctid as place, 1 as few from head join queue.work_items w on w.ctid = head.place and ${FEW("head")}
       where w.ready and w.available_at <= ${now}
