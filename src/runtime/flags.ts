@@ -60,6 +60,16 @@ export const FLAGS = {
     max: 2_000,
     help: "How many items run at once. At most 20 for each connection of --pool-size.",
   },
+  claimAheadMs: {
+    flag: "claim-ahead",
+    section: "Timing",
+    type: "duration",
+    default: "50ms",
+    min: "0s",
+    max: "1s",
+    help:
+      "How long an item claimed before a slot is free for it may be expected to wait; 0s claims for free slots alone.",
+  },
   leaseMs: {
     flag: "lease",
     section: "Timing",
@@ -184,7 +194,7 @@ export const FLAGS = {
     default: "7d",
     min: "0s",
     max: "3650d",
-    help: "How long finished items are kept; 0s removes them at the next sweep.",
+    help: "How long finished items are kept; 0s removes completed ones at once, dead letters at the next sweep.",
   },
   keyRetentionMs: {
     flag: "key-retention",

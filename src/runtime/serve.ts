@@ -157,6 +157,7 @@ function runtimeOptions(options: ServeOptions, open: OpenParts, built: WorkerPar
     metrics: options.metrics,
     traces: settings.traces === "on",
     capacity: settings.capacity,
+    claimAheadMs: settings.claimAheadMs,
     leaseMs: settings.leaseMs,
     pollMs: settings.pollMs,
     idlePollMs: settings.idlePollMs,
