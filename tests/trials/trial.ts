@@ -68,6 +68,16 @@ const HIST = [
     return null;
   end $$`,
   "create trigger trial_hist after update on queue.work_items for each row execute function trial.note()",
+  `create function trial.note_done() returns trigger language plpgsql security definer as $$ begin
+    insert into trial.hist (id, was, became, token_was, token, attempts, at)
+      values (new.id, 'claimed', 'done', new.claim_token, new.claim_token, new.attempts, clock_timestamp());
+    return null;
+  end $$`,
+  "create trigger trial_done after insert on queue.work_history for each row execute function trial.note_done()",
+  // Both tables, as one.
+  `create view trial.items as
+    select id, kind, status, attempts, claims, claimed_by, last_error, note from queue.work_items
+    union all select id, kind, 'done', attempts, claims, null, last_error, note from queue.work_history`,
 ];
 
 /** One trial's world. */
@@ -196,7 +206,7 @@ export class Trial {
   /** The rows, all of them or those of `ids`, in the order they were enqueued. */
   async rows(ids?: readonly string[]): Promise<ItemRow[]> {
     const rows = await this.db.adminSql(
-      `select id, kind, status, attempts, claims, claimed_by, last_error, note from queue.work_items
+      `select id, kind, status, attempts, claims, claimed_by, last_error, note from trial.items
         ${ids === undefined ? "" : "where id in (select value::uuid from jsonb_array_elements_text($1::text::jsonb))"}
         order by id`,
       ids === undefined ? [] : [JSON.stringify(ids)],
@@ -222,7 +232,7 @@ export class Trial {
 
   /** How many items have each status. */
   async counts(): Promise<Record<string, number>> {
-    const rows = await this.db.adminSql("select status, count(*) as n from queue.work_items group by status");
+    const rows = await this.db.adminSql("select status, count(*) as n from trial.items group by status");
     return Object.fromEntries(rows.map((row) => [String(row.status), Number(row.n)]));
   }
 
