@@ -36,6 +36,8 @@ export interface PipelineStep {
   readonly sql: string;
   /** Without parameters the statement goes by the simple protocol, unprepared, and may be a script. */
   readonly params?: readonly Param[];
+  /** As `StatementOptions.asValues`. */
+  readonly asValues?: boolean;
 }
 
 /** How one step of a pipeline ended. */
@@ -45,6 +47,7 @@ export type StepResult =
 
 interface DriverQuery extends PromiseLike<Row[] & { command?: string }> {
   execute(): DriverQuery;
+  values(): DriverQuery;
   readonly state?: { readonly pid: number | null; readonly secret: number | null } | null;
   readonly retried?: unknown;
 }
@@ -157,10 +160,10 @@ export class PostgresClient {
    */
   async pipeline(steps: readonly PipelineStep[]): Promise<StepResult[]> {
     const queries = steps.map((step) => {
-      const query = step.params === undefined
+      const query = (step.params === undefined
         ? this.#sql.unsafe(step.sql)
-        : this.#sql.unsafe(step.sql, [...step.params], PREPARED);
-      return (query as unknown as DriverQuery).execute();
+        : this.#sql.unsafe(step.sql, [...step.params], PREPARED)) as unknown as DriverQuery;
+      return (step.asValues === true ? query.values() : query).execute();
     });
     if (this.#gone) this.destroy();
     const settled = await Promise.allSettled(queries);

@@ -90,7 +90,8 @@ export class Pool {
    * @throws As `Database.system`.
    */
   run<R extends Row = Row>(sql: string, params: readonly Param[], options: StatementOptions = {}): Promise<R[]> {
-    return this.#work([{ sql, params }], judgeStatement, options) as Promise<R[]>;
+    const step = { sql, params, asValues: options.asValues };
+    return this.#work([step], judgeStatement, options) as Promise<R[]>;
   }
 
   /**

@@ -71,7 +71,9 @@ class Probe {
   constructor(client: PostgresClient) {
     this.#client = client;
     const db: Pick<Database, "system"> = {
-      system: <R extends Row>(sql: string, params: readonly Param[]) => this.#run(sql, params) as Promise<R[]>,
+      // A claim asks for its rows as values.
+      system: async <R extends Row>(sql: string, params: readonly Param[]) =>
+        (await this.#run(sql, params)).map((row) => Object.values(row)) as unknown as R[],
     };
     this.#storage = new PostgresWorkStorage(db as Database);
   }

@@ -4,7 +4,7 @@
  * @module
  */
 import { listenOn } from "../../src/db/listener.ts";
-import type { Database, Databases, Param, Row } from "../../src/db/database.ts";
+import type { Database, Databases, Param, Row, StatementOptions } from "../../src/db/database.ts";
 import { PostgresTopics } from "../../src/infra/postgres_topics.ts";
 import { CHAINS } from "../../src/migrations.ts";
 import { createTestDatabase, startPrivateServer, type TestDatabase } from "../support/postgres.ts";
@@ -78,10 +78,10 @@ async function open(server: PostgresServer): Promise<FlatDatabase> {
   const statements = new StatementCounts();
   const { queue } = database.databases;
   const counted: Database = {
-    async system<R extends Row>(sql: string, params: readonly Param[]) {
+    async system<R extends Row>(sql: string, params: readonly Param[], options?: StatementOptions) {
       const startMs = performance.now();
       try {
-        return await queue.system<R>(sql, params);
+        return await queue.system<R>(sql, params, options);
       } finally {
         statements.add(nameOf(sql), performance.now() - startMs);
       }

@@ -27,6 +27,7 @@ import type {
 import type { InsertOutcome, WorkItem, WorkStatus } from "../types.ts";
 import { ClaimFloors } from "./claim_floors.ts";
 import {
+  type ClaimedRow,
   type Encoded,
   encodeInserts,
   encodeRef,
@@ -114,8 +115,9 @@ export class PostgresWorkStorage implements WorkStorage {
     const look = floors.ranges(kinds, startMs);
     const text = kinds.length === 1 ? this.#sql.claimOneKind : this.#sql.claimKinds;
     const ranges = JSON.stringify(look.ranges);
-    const rows = await this.#db.system(text, [lane, ranges, limit, worker, token, leaseMs]);
-    const owned = rows.map((row) => ({ orgId: row.org_id as string, item: toClaimed(row, request) }));
+    const params = [lane, ranges, limit, worker, token, leaseMs];
+    const rows = (await this.#db.system(text, params, { asValues: true })) as unknown as ClaimedRow[];
+    const owned = rows.map((row) => toClaimed(row, request));
     floors.claimed(look, owned.map(({ item }) => item), { startMs, endMs: performance.now() });
     return owned;
   }

@@ -111,19 +111,86 @@ export function encodeSettlement(settlement: Settlement, n: number): Encoded {
   }
 }
 
-/** A row a claim returned: what is the same for all of them comes of the request. */
-export function toClaimed(row: Row, { lane, worker, token, leaseMs }: ClaimRequest): WorkItem {
-  const updatedAt = row.updated_at as Date;
-  return toItem({
-    ...row,
+/** A row a claim returned, in the order of `CLAIMED_COLUMNS`. */
+export type ClaimedRow = readonly [
+  orgId: string,
+  id: string,
+  createdAt: Date,
+  createdBy: string,
+  requestId: string | null,
+  targetId: string | null,
+  availableAt: Date,
+  claims: string,
+  attempts: number,
+  maxAttempts: number,
+  priority: number,
+  kind: string,
+  weight: string,
+  hostPreference: string | null,
+  idempotencyKey: string,
+  traceparent: string | null,
+  payload: Payload,
+  lastError: string | null,
+  note: string | null,
+  expiries: number,
+  updatedAt: Date,
+];
+
+/** What a claim returned, as an item: what is the same for all of its rows comes of the request. */
+export function toClaimed(row: ClaimedRow, { lane, worker, token, leaseMs }: ClaimRequest): OwnedItem {
+  const [
+    orgId,
+    id,
+    createdAt,
+    createdBy,
+    requestId,
+    targetId,
+    availableAt,
+    claims,
+    attempts,
+    maxAttempts,
+    priority,
+    kind,
+    weight,
+    hostPreference,
+    idempotencyKey,
+    traceparent,
+    payload,
+    lastError,
+    note,
+    expiries,
+    updatedAt,
+  ] = row;
+  const item: WorkItem = {
+    id,
+    createdAt,
+    updatedAt,
+    createdBy,
+    updatedBy: EMPTY_UUID,
+    kind,
+    targetId,
+    idempotencyKey,
+    payload,
     lane,
     status: "claimed",
-    updated_by: EMPTY_UUID,
-    claimed_by: worker,
-    claim_token: token,
-    lease_expires_at: new Date(updatedAt.getTime() + leaseMs),
-    audit_id: null,
-  });
+    priority,
+    weight,
+    hostPreference,
+    availableAt,
+    claimedBy: worker,
+    claimToken: token,
+    leaseExpiresAt: new Date(updatedAt.getTime() + leaseMs),
+    attempts,
+    maxAttempts,
+    claims: Number(claims),
+    expiries,
+    lastError,
+    note,
+    auditId: null,
+    requestId,
+    traceparent,
+  };
+  return { orgId, item };
 }
 
 /** A row with its org beside it. */
