@@ -153,13 +153,17 @@ class RunView implements WorkRun {
   readonly #run: Run;
   readonly attempt: number;
   readonly fence: number;
-  readonly deadline: Date | null;
+  readonly #deadlineMs: number | null;
 
   constructor(run: Run, timeoutMs: number, clock: Clock) {
     this.#run = run;
     this.attempt = run.claimed.item.attempts;
     this.fence = run.claimed.item.claims;
-    this.deadline = timeoutMs > 0 ? new Date(clock.now() + timeoutMs) : null;
+    this.#deadlineMs = timeoutMs > 0 ? clock.now() + timeoutMs : null;
+  }
+
+  get deadline(): Date | null {
+    return this.#deadlineMs === null ? null : new Date(this.#deadlineMs);
   }
 
   get signal(): AbortSignal {

@@ -10,7 +10,7 @@ import { ClaimAhead, LONGEST_WAIT_MS } from "./claim_ahead.ts";
 import { Deadlines } from "./deadlines.ts";
 import type { LeaseKeeper } from "./lease_keeper.ts";
 import { abortedVerdict, Run, runHandler, type Verdict } from "./run.ts";
-import { handBack, type HandedBack } from "./settle.ts";
+import { handBack, type HandedBack, type SettleOptions } from "./settle.ts";
 import { Signal } from "./signal.ts";
 import { withSpan } from "./tracing.ts";
 import type { DrainReport, WorkerRuntimeOptions } from "./types.ts";
@@ -51,6 +51,7 @@ export class Runs {
   /** Something settled: for the drain, and for an item that waits to run alone. */
   readonly #changed = new Signal();
   readonly #giveUp = new AbortController();
+  readonly #handBackOptions: SettleOptions;
   readonly #deadlines: Deadlines;
   readonly #ahead: ClaimAhead;
   /** The item that runs, or is about to run, with nothing beginning beside it. */
@@ -60,7 +61,9 @@ export class Runs {
   constructor(options: RunsOptions) {
     this.#o = options;
     this.#stop = options.stop;
-    this.#deadlines = new Deadlines(options.clock);
+    const { managers: { work }, clock, logger, metrics } = options;
+    this.#handBackOptions = { work, clock, logger, metrics, giveUp: this.#giveUp.signal };
+    this.#deadlines = new Deadlines(clock);
     this.#ahead = new ClaimAhead(options.claimAheadMs ?? DEFAULT_CLAIM_AHEAD_MS);
     this.#handlers = new Map(options.handlers.map((handler) => [handler.kind.name, handler]));
   }
@@ -277,12 +280,12 @@ export class Runs {
       : runHandler(run, handler, clock);
     const timeout = timeoutMs > 0 ? this.#deadlines.add(timeoutMs, () => timeOut(run, timeoutMs)) : null;
     // A deaf handler keeps its slot until it settles, but not its item: that is handed back after the grace.
-    const deaf = new Promise<Verdict>((resolve) => {
+    const reached = await new Promise<Verdict>((resolve, reject) => {
       run.onAbort = () => {
         this.#deadlines.add(ABORT_GRACE_MS, () => resolve(abortedVerdict(run.cause ?? "DRAINED", timeoutMs)));
       };
+      verdict.then(resolve, reject);
     });
-    const reached = await Promise.race([verdict, deaf]);
     if (run.handlerSettled) this.#freeSlot(run);
     const outcome = await this.#settle(run, reached);
     if (timeout !== null) this.#deadlines.remove(timeout);
@@ -296,8 +299,8 @@ export class Runs {
   }
 
   async #settle(run: Run, verdict: Verdict): Promise<HandedBack> {
-    const { managers: { work }, clock, logger, metrics } = this.#o;
-    const outcome = await handBack(run, verdict, { work, clock, logger, metrics, giveUp: this.#giveUp.signal });
+    const { logger } = this.#o;
+    const outcome = await handBack(run, verdict, this.#handBackOptions);
     // Nobody else may know when it is due.
     if (outcome === "retried" || outcome === "deferred") this.#o.onDue();
     if (outcome !== "left") run.released = true;

@@ -73,10 +73,12 @@ function withUnknown(given: unknown, parsed: unknown): unknown {
     return given.length === parsed.length ? parsed.map((entry, i) => withUnknown(given[i], entry)) : parsed;
   }
   if (!isPlainObject(given) || !isPlainObject(parsed)) return parsed;
-  const known = Object.entries(parsed).map(([key, value]) =>
-    [key, Object.hasOwn(given, key) ? withUnknown(given[key], value) : value] as const
-  );
-  return { ...given, ...Object.fromEntries(known) };
+  const merged: Record<string, unknown> = { ...given, ...parsed };
+  for (const key of Object.keys(parsed)) {
+    const value = parsed[key];
+    if (typeof value === "object" && Object.hasOwn(given, key)) merged[key] = withUnknown(given[key], value);
+  }
+  return merged;
 }
 
 function isPlainObject(value: unknown): value is Readonly<Record<string, unknown>> {
