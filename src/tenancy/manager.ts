@@ -162,11 +162,18 @@ class TenancyManagerImpl implements TenancyManager {
   ): Promise<(OpContext | NotFoundError)[]> {
     if (subjects.length === 0) return [];
     // A batch is of few orgs and fewer users: each pair is asked for once.
-    const pairs = new Map<string, { orgId: string; userId: string }>();
-    for (const { orgId, userId } of subjects) pairs.set(`${orgId} ${userId}`, { orgId, userId });
-    const states = await this.#storage.readSubjects([...pairs.values()]);
-    const stateOf = new Map([...pairs.keys()].map((pair, i) => [pair, states[i]]));
-    return subjects.map((subject) => contextOf(rctx, subject, stateOf.get(`${subject.orgId} ${subject.userId}`)));
+    const pairs: { orgId: string; userId: string }[] = [];
+    const places = new Map<string, Map<string, number>>();
+    for (const { orgId, userId } of subjects) {
+      const users = places.get(orgId) ?? new Map<string, number>();
+      if (users.size === 0) places.set(orgId, users);
+      if (!users.has(userId)) users.set(userId, pairs.push({ orgId, userId }) - 1);
+    }
+    const states = await this.#storage.readSubjects(pairs);
+    return subjects.map((subject) => {
+      const place = places.get(subject.orgId)?.get(subject.userId);
+      return contextOf(rctx, subject, place === undefined ? undefined : states[place]);
+    });
   }
 
   async createSession(ctx: OpContext): Promise<NewSession> {

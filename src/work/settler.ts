@@ -4,7 +4,7 @@
  * @module
  */
 import { Batcher, type BatchOutcome } from "../core/batch.ts";
-import { ConflictError, ValidationError } from "../core/errors.ts";
+import { ConflictError, invariant, ValidationError } from "../core/errors.ts";
 import type { ClaimRef, Settlement, WorkStorage, WriteOutcome } from "./storage.ts";
 import type { WorkItem } from "./types.ts";
 
@@ -14,12 +14,15 @@ const MAX_BATCH = 500;
 /** One batch is filled while another is on its way; more in flight would only make them smaller. */
 const BATCHES_IN_FLIGHT = 2;
 
+/** How a claim that was held ended. */
+type Settled = Exclude<WriteOutcome, "REFUSED">;
+
 /** Settles claims in batches; each caller gets its own outcome. */
 export class Settler {
   readonly #storage: WorkStorage;
   /** Completions go by themselves: their statement is another one, and what harms the others must not make it unsure. */
-  readonly #completions: Batcher<Settlement, WriteOutcome>;
-  readonly #others: Batcher<Settlement, WriteOutcome>;
+  readonly #completions: Batcher<Settlement, Settled>;
+  readonly #others: Batcher<Settlement, Settled>;
 
   constructor(storage: WorkStorage) {
     this.#storage = storage;
@@ -39,16 +42,15 @@ export class Settler {
    * @throws {ConflictError} The claim is no longer held; nothing was written.
    * @throws {UnavailableError} As storage; repeating is safe, a finished item tells a repeat from a stale holder.
    */
-  async settle(settlement: Settlement): Promise<Exclude<WriteOutcome, "REFUSED">> {
-    const outcome = await (settlement.to === "done" ? this.#completions : this.#others).add(settlement);
-    if (outcome === "REFUSED") throw refusal(settlement);
-    return outcome;
+  settle(settlement: Settlement): Promise<Settled> {
+    return (settlement.to === "done" ? this.#completions : this.#others).add(settlement);
   }
 
-  async #run(settlements: readonly Settlement[]): Promise<BatchOutcome<WriteOutcome>[]> {
+  async #run(settlements: readonly Settlement[]): Promise<BatchOutcome<Settled>[]> {
     try {
       const outcomes = await this.#storage.settle(settlements);
-      return outcomes.map((value) => ({ ok: true, value }));
+      invariant(outcomes.length === settlements.length, "every settlement has an outcome");
+      return settlements.map((settlement, n) => judge(settlement, outcomes[n]));
     } catch (error) {
       if (!(error instanceof ValidationError) || settlements.length === 1) throw error;
       return await this.#runSingly(settlements);
@@ -56,12 +58,12 @@ export class Settler {
   }
 
   /** One row's data harmed the statement: each goes by itself, so that it harms no other. */
-  async #runSingly(settlements: readonly Settlement[]): Promise<BatchOutcome<WriteOutcome>[]> {
-    const outcomes: BatchOutcome<WriteOutcome>[] = [];
+  async #runSingly(settlements: readonly Settlement[]): Promise<BatchOutcome<Settled>[]> {
+    const outcomes: BatchOutcome<Settled>[] = [];
     for (const settlement of settlements) {
       try {
         const [value] = await this.#storage.settle([settlement]);
-        outcomes.push({ ok: true, value: value ?? "REFUSED" });
+        outcomes.push(judge(settlement, value));
       } catch (error) {
         outcomes.push({ ok: false, error });
       }
@@ -76,6 +78,10 @@ export function claimRef(orgId: string, item: WorkItem): ClaimRef {
     throw new ConflictError(`Cannot write item ${item.id}: it carries no claim token, so nobody holds it`);
   }
   return { orgId, id: item.id, token: item.claimToken };
+}
+
+function judge(settlement: Settlement, outcome: WriteOutcome = "REFUSED"): BatchOutcome<Settled> {
+  return outcome === "REFUSED" ? { ok: false, error: refusal(settlement) } : { ok: true, value: outcome };
 }
 
 function refusal(settlement: Settlement): ConflictError {

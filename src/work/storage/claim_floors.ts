@@ -58,7 +58,11 @@ export class ClaimFloors {
 
   /** What a claim over `ranges` brought, in claim order, and how long it took. */
   claimed(look: { readonly all: boolean }, places: readonly Place[], times: { startMs: number; endMs: number }): void {
-    for (const { kind, priority, availableAt } of places) this.#remember(kind, priority, availableAt.getTime());
+    places.forEach(({ kind, priority, availableAt }, n) => {
+      const next = places[n + 1];
+      // Of neighbours that share a floor the last one is it.
+      if (next?.kind !== kind || next.priority !== priority) this.#remember(kind, priority, availableAt.getTime());
+    });
     if (!look.all) return;
     const tookMs = times.endMs - times.startMs;
     const slow = tookMs > SLOW_MS + SLOW_MS_PER_ROW * places.length;

@@ -127,8 +127,10 @@ export class PostgresWorkStorage implements WorkStorage {
   }
 
   async settle(settlements: readonly Settlement[]): Promise<WriteOutcome[]> {
-    const outcomes: WriteOutcome[] = [];
     // Each way has a statement of its own; nearly always a batch goes one way.
+    const only = WAYS.find((way) => settlements.every((settlement) => wayOf(settlement) === way));
+    if (only !== undefined) return await this.#settleWay(only, settlements);
+    const outcomes: WriteOutcome[] = [];
     await Promise.all(WAYS.map(async (way) => {
       const places = settlements.flatMap((settlement, n) => wayOf(settlement) === way ? [n] : []);
       const told = await this.#settleWay(way, places.map((n) => settlements[n]).filter((s) => s !== undefined));
