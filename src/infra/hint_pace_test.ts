@@ -25,16 +25,16 @@ function paced(everyMs: number, forMs: number, pace = new HintPace(), fromMs = 0
   return left;
 }
 
-Deno.test("hints that come one at a time leave at once, a hundred a second too", () => {
-  for (const everyMs of [10, 50, 1_000]) {
+Deno.test("hints that come one at a time leave at once, four hundred a second too", () => {
+  for (const everyMs of [2.5, 10, 50, 1_000]) {
     assert.deepEqual(paced(everyMs, everyMs * 20), Array.from({ length: 20 }, (_, n) => n * everyMs));
   }
 });
 
-Deno.test("a thousand hints in a second leave as a few dozen, the last behind the last that was asked for", () => {
+Deno.test("a thousand hints in a second leave as a hundred, the last behind the last that was asked for", () => {
   const left = paced(1, 1_000);
   assert.equal(left[0], 0, "the first at once");
-  assert.ok(left.length <= 30, `${left.length} left`);
+  assert.ok(left.length <= 125, `${left.length} left`);
   assert.ok((left.at(-1) ?? 0) >= 999);
   for (let n = 1; n < left.length; n++) {
     assert.ok((left[n] ?? 0) - (left[n - 1] ?? 0) <= LONGEST_HINT_GAP_MS);
@@ -54,7 +54,25 @@ Deno.test("the rows of a batch are one: batches that come one at a time leave at
     const atMs = batch * 60;
     assert.equal(pace.ask(atMs), 0, `batch ${batch}`);
     pace.left(atMs);
-    for (let row = 1; row < 1_000; row++) assert.ok(pace.ask(atMs + row / 500) > 0);
+    for (let row = 1; row < 1_000; row++) assert.ok(pace.ask(atMs + row / 1_000) > 0);
     pace.left(atMs + 5);
   }
+});
+
+Deno.test("no rate makes more than five hundred hints a second leave", () => {
+  for (let everyMs = 0.25; everyMs <= 5; everyMs += 0.05) {
+    const left = paced(everyMs, 2_000);
+    assert.ok(left.length <= 1_000, `${left.length} left in two seconds, asked for every ${everyMs} ms`);
+  }
+});
+
+Deno.test("a place is taken when one may leave at once, and then holds up the next one for a gap", () => {
+  const pace = new HintPace();
+  assert.equal(pace.take(0), true);
+  assert.equal(pace.take(1), false);
+  assert.ok(pace.ask(1) > 0);
+  assert.equal(pace.take(20), true);
+  let taken = 0;
+  for (let nowMs = 100; nowMs < 1_100; nowMs++) if (pace.take(nowMs)) taken++;
+  assert.ok(taken <= 520, `${taken} taken of a thousand`);
 });

@@ -31,8 +31,8 @@ const LONGEST_QUIET_MS = 250;
 // Two finds this close together are a stream, and so are two items at once; it goes on with finds somewhat further apart.
 const STREAM_MS = 8;
 const STREAM_ON_MS = 20;
-// As long as a hint may be held back, 50 ms in all.
-const FOLLOWS_MS = [1, 2, 4, 8, 14, 21];
+// As long as a hint may be held back, 10 ms in all.
+const FOLLOWS_MS = [1, 2, 3, 4];
 
 /** What a worker goes by between its claims. */
 export class Wakes {
