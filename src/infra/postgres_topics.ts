@@ -21,6 +21,7 @@ import { type Metrics, noMetrics } from "../core/metrics.ts";
 import { HintPace } from "./hint_pace.ts";
 import { MemoryTopics } from "./memory_topics.ts";
 import {
+  type CarriedHint,
   encodeHint,
   HINT_CHANNEL,
   type TopicEvent,
@@ -87,6 +88,8 @@ export class PostgresTopics implements Topics {
   readonly #paces = new Map<string, HintPace>();
   /** Hints whose time to leave has not come. */
   readonly #held = new Map<string, Promise<void>>();
+  /** Hints on their way with somebody's transaction. */
+  readonly #carried = new Set<string>();
   #current: Promise<void> = Promise.resolve();
   #next: Promise<void> | undefined;
   #loop: Promise<void> | undefined;
@@ -117,11 +120,26 @@ export class PostgresTopics implements Topics {
     if (this.#stop.signal.aborted) return Promise.resolve();
     if (this.#options.listen === undefined) void this.#local.publish(topic, payload);
     const text = encodeHint(topic, payload);
-    if (text.length * 3 > MAX_NOTIFY_BYTES && new TextEncoder().encode(text).length > MAX_NOTIFY_BYTES) {
+    if (isTooLong(text)) {
       this.#logger.warn("hint not sent: too long for NOTIFY", { topic, limitBytes: MAX_NOTIFY_BYTES });
       return Promise.resolve();
     }
     return PACED.has(topic) ? this.#paced(text) : this.#enter(text);
+  }
+
+  /**
+   * The hint as a transaction may carry it, when none is held back and the last equal one left long enough ago. A
+   * transaction that tells of nothing after all has held up the next hint for one gap, and no more. One at a time: who
+   * notifies commits after whoever notified before, and transactions that wait for that would no longer share a flush.
+   */
+  carry<T extends TopicName>(topic: T, payload: TopicPayloads[T]): CarriedHint | null {
+    // Without a listener of our own, our own subscribers are told here and not by the server.
+    if (this.#stop.signal.aborted || this.#options.listen === undefined || !PACED.has(topic)) return null;
+    const text = encodeHint(topic, payload);
+    if (isTooLong(text) || this.#carried.has(text) || this.#held.has(text) || this.#pending.has(text)) return null;
+    if (!this.#paceOf(text).take(this.#clock.monotonic())) return null;
+    this.#carried.add(text);
+    return { text, ended: () => void this.#carried.delete(text) };
   }
 
   /** Sends now, or once the gap since the last equal hint has passed; on close at once. */
@@ -318,6 +336,10 @@ export class PostgresTopics implements Topics {
       }
     }
   }
+}
+
+function isTooLong(text: string): boolean {
+  return text.length * 3 > MAX_NOTIFY_BYTES && new TextEncoder().encode(text).length > MAX_NOTIFY_BYTES;
 }
 
 function parse(text: string): { probe?: unknown; topic?: unknown; payload?: unknown } | null {

@@ -23,10 +23,24 @@ export type TopicEvent<T extends TopicName> = { readonly type: "message"; readon
   readonly type: "resubscribed";
 };
 
+/** A hint on its way with somebody's transaction. */
+export interface CarriedHint {
+  /** What the transaction gives `pg_notify` on `HINT_CHANNEL`. */
+  readonly text: string;
+  /** To be called when the transaction has ended, however it did. */
+  ended(): void;
+}
+
 /** Publishes and subscribes. Every implementation passes `testTopics`. */
 export interface Topics {
   /** Sends a hint. Never rejects: a failed publish is logged and counted by the implementation. */
   publish<T extends TopicName>(topic: T, payload: TopicPayloads[T]): Promise<void>;
+  /**
+   * Asks to send a hint with a transaction of one's own, which saves a round trip; counted as sent. Null when it is to be
+   * published as any other, once there is something to tell of: an equal one left a moment ago or is being carried, or
+   * topics of this kind cannot. Absent is never.
+   */
+  carry?<T extends TopicName>(topic: T, payload: TopicPayloads[T]): CarriedHint | null;
   /** Calls `listener` for each message until the returned function is called. Listener errors are logged, not thrown. */
   subscribe<T extends TopicName>(topic: T, listener: (event: TopicEvent<T>) => void): () => void;
   /**

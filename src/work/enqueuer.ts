@@ -46,9 +46,8 @@ export class Enqueuer {
     options: EnqueueOptions = {},
   ): Promise<EnqueueResult> {
     const insert = this.#build(item, attributionOf(ctx), options);
-    const [outcome] = await this.#create(ctx.orgId, [insert], item.id === undefined);
-    if (outcome === "INSERTED") this.#wake(insert.item.lane);
-    return this.#report(ctx.orgId, insert, outcome ?? "ID_EXISTS");
+    const outcome = await this.#createOne(ctx.orgId, insert, item.id === undefined);
+    return this.#report(ctx.orgId, insert, outcome);
   }
 
   async enqueueMany(
@@ -123,12 +122,9 @@ export class Enqueuer {
     };
     const attribution = { actorId: row.actorId, requestId: row.requestId, traceparent: row.traceparent };
     const insert = this.#build(item, attribution, {});
-    const [outcome = "ID_EXISTS"] = await this.#create(orgId, [insert], false);
+    const outcome = await this.#createOne(orgId, insert, false);
     this.#count(name, outcome);
-    if (outcome === "INSERTED") {
-      this.#wake(insert.item.lane);
-      return "ENQUEUED";
-    }
+    if (outcome === "INSERTED") return "ENQUEUED";
     // A relay that died between its insert and its hint: the hint is sent now, while the row still waits.
     const existing = await this.#o.storage.readItem(orgId, row.id);
     if (existing?.status === "queued") this.#wake(existing.lane);
@@ -170,7 +166,7 @@ export class Enqueuer {
     const inserts = chunk.filter((entry): entry is ItemInsert => !(entry instanceof Error));
     const outcomes = new Map<ItemInsert, InsertOutcome | Error>();
     try {
-      const told = await this.#create(orgId, inserts, minted);
+      const told = await this.#create(orgId, inserts, { minted });
       inserts.forEach((insert, i) => outcomes.set(insert, told[i] ?? "ID_EXISTS"));
     } catch (error) {
       if (!(error instanceof ValidationError)) throw error;
@@ -197,7 +193,7 @@ export class Enqueuer {
 
   async #createAlone(orgId: string, insert: ItemInsert, minted: boolean): Promise<InsertOutcome | Error> {
     try {
-      const [outcome] = await this.#create(orgId, [insert], minted);
+      const [outcome] = await this.#create(orgId, [insert], { minted });
       return outcome ?? "ID_EXISTS";
     } catch (error) {
       if (error instanceof LanewayError) return error;
@@ -205,13 +201,35 @@ export class Enqueuer {
     }
   }
 
-  /** Inserts; an answer that was lost is asked for again, since a create that is repeated changes nothing. */
-  async #create(orgId: string, inserts: readonly ItemInsert[], minted: boolean): Promise<InsertOutcome[]> {
+  /** Inserts one item and tells of it: with the insert's own commit where that may be, else behind it. */
+  async #createOne(orgId: string, insert: ItemInsert, minted: boolean): Promise<InsertOutcome> {
+    const { storage, topics } = this.#o;
+    const { lane } = insert.item;
+    const carried = storage.carriesHints === true ? topics.carry?.("WORK_AVAILABLE", { lane }) ?? null : null;
     try {
-      return await this.#o.storage.createItems(orgId, inserts);
+      const [outcome = "ID_EXISTS"] = await this.#create(orgId, [insert], { minted, hint: carried?.text ?? null });
+      if (outcome === "INSERTED" && carried === null) this.#wake(lane);
+      return outcome;
+    } finally {
+      carried?.ended();
+    }
+  }
+
+  /**
+   * Inserts; an answer that was lost is asked for again, since a create that is repeated changes nothing. Each try carries
+   * the hint: whichever inserts, tells of it.
+   */
+  async #create(
+    orgId: string,
+    inserts: readonly ItemInsert[],
+    { minted, hint = null }: { readonly minted: boolean; readonly hint?: string | null },
+  ): Promise<InsertOutcome[]> {
+    const { storage } = this.#o;
+    try {
+      return await storage.createItems(orgId, inserts, hint);
     } catch (error) {
       if (!(error instanceof UnavailableError) || error.outcome !== "unknown") throw error;
-      const outcomes = await this.#o.storage.createItems(orgId, inserts);
+      const outcomes = await storage.createItems(orgId, inserts, hint);
       // An id minted in this call that "exists" is the row of the first try.
       return minted ? outcomes.map((outcome) => outcome === "ID_EXISTS" ? "INSERTED" : outcome) : outcomes;
     }

@@ -141,11 +141,15 @@ export interface CallerTransaction {
 export interface WorkStorage {
   /** The storage's own name, `sqlite` or `postgres`. */
   readonly engine: "sqlite" | "postgres";
+  /** Whether `createItems` sends the hint it is given. Absent is no. */
+  readonly carriesHints?: boolean;
   /**
    * Inserts items of one org in one statement, keys in key order. On a collision nothing of that row changes; where id
    * and key collide, `ID_EXISTS` is told. One outcome an insert, in order.
+   *
+   * @param hint Sent with the commit when anything was inserted, as `Topics.carry` told its text; where `carriesHints`.
    */
-  createItems(orgId: string, inserts: readonly ItemInsert[]): Promise<InsertOutcome[]>;
+  createItems(orgId: string, inserts: readonly ItemInsert[], hint?: string | null): Promise<InsertOutcome[]>;
   /** `createItems` for one item inside a caller's own transaction. Postgres only; SQLite throws `ValidationError`. */
   createItemIn(tx: CallerTransaction, orgId: string, insert: ItemInsert): Promise<InsertOutcome>;
   /** Null when the org has none of this id. */

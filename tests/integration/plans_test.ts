@@ -67,7 +67,7 @@ function statements(): Readonly<Record<string, Statement>> {
     create_items: {
       login: "runtime",
       sql: work.createItems,
-      args: `'${ORG}', ${json(fresh)}, ${json({ ...shared, ...stamps })}`,
+      args: `'${ORG}', ${json(fresh)}, ${json({ ...shared, ...stamps })}, 'laneway', 'hint'`,
     },
     claim_one: system(work.claimOneKind, claim(ranges("A_KIND"))),
     claim_absent: system(work.claimOneKind, claim(ranges("ABSENT"))),

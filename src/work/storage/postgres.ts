@@ -5,7 +5,7 @@
  * @module
  */
 import { ConflictError, invariant, UnavailableError, ValidationError } from "../../core/errors.ts";
-import type { Database, Row } from "../../db/database.ts";
+import type { Database, Param, Row } from "../../db/database.ts";
 import { encodeHint, HINT_CHANNEL } from "../../infra/topics.ts";
 import { RETRY_FLOOR_MS, type RetryPolicy } from "../rules.ts";
 import type {
@@ -50,6 +50,7 @@ const MAX_HELD_TRIES = 20;
 /** `WorkStorage` over the queue area's database. */
 export class PostgresWorkStorage implements WorkStorage {
   readonly engine = "postgres";
+  readonly carriesHints = true;
   readonly #db: Database;
   readonly #sql: WorkSql;
   /** By lane. */
@@ -63,11 +64,15 @@ export class PostgresWorkStorage implements WorkStorage {
     this.#sql = workSql(options.nowSql ?? "now()");
   }
 
-  async createItems(orgId: string, inserts: readonly ItemInsert[]): Promise<InsertOutcome[]> {
+  async createItems(
+    orgId: string,
+    inserts: readonly ItemInsert[],
+    hint: string | null = null,
+  ): Promise<InsertOutcome[]> {
     if (inserts.length === 0) return [];
     const ids = new Set<string>();
     const distinct = inserts.filter(({ item }) => !ids.has(item.id) && ids.add(item.id));
-    const rows = await this.#createDistinct(orgId, distinct);
+    const rows = await this.#createDistinct(orgId, [orgId, ...encodeInserts(distinct), HINT_CHANNEL, hint]);
     const outcomes = new Map(rows.map((row) => [String(row.id), row.outcome as InsertOutcome]));
     return inserts.map(({ item }) => {
       const outcome = outcomes.get(item.id) ?? "INSERTED";
@@ -80,13 +85,11 @@ export class PostgresWorkStorage implements WorkStorage {
   async createItemIn(tx: CallerTransaction, orgId: string, insert: ItemInsert): Promise<InsertOutcome> {
     try {
       const [before] = rowsOf(await tx.query(ENTER_ORG, [orgId]));
-      const rows = rowsOf(await tx.query(this.#sql.createItems, [orgId, ...encodeInserts([insert])]));
-      const outcome = (rows[0]?.outcome ?? "INSERTED") as InsertOutcome;
-      if (outcome === "INSERTED") {
-        // Sent by the caller's commit, or never.
-        const hint = encodeHint("WORK_AVAILABLE", { lane: insert.item.lane });
-        await tx.query("select pg_notify($1, $2)", [HINT_CHANNEL, hint]);
-      }
+      // Sent by the caller's commit, or never.
+      const hint = encodeHint("WORK_AVAILABLE", { lane: insert.item.lane });
+      const params = [orgId, ...encodeInserts([insert]), HINT_CHANNEL, hint];
+      const row = rowsOf(await tx.query(this.#sql.createItems, params)).find(({ id }) => id !== null);
+      const outcome = (row?.outcome ?? "INSERTED") as InsertOutcome;
       // The rest of the caller's transaction is bound to the org it was bound to before, or to none.
       await tx.query("select set_config('laneway.org_id', $1, true)", [before?.before ?? ""]);
       return outcome;
@@ -276,8 +279,7 @@ export class PostgresWorkStorage implements WorkStorage {
   }
 
   /** Two inserts of one id racing under different keys: the loser's statement was rolled back whole, and now sees why. */
-  async #createDistinct(orgId: string, inserts: readonly ItemInsert[]): Promise<Row[]> {
-    const params = [orgId, ...encodeInserts(inserts)];
+  async #createDistinct(orgId: string, params: readonly Param[]): Promise<Row[]> {
     for (let attempt = 1;; attempt++) {
       try {
         return await this.#db.tenant(orgId, this.#sql.createItems, params);

@@ -112,8 +112,9 @@ const FIELDS =
 /**
  * Keys first, in key order: `on conflict do nothing` waits for a concurrent holder to commit or roll back, so nobody is
  * told "exists" of a row that never was. Ids are asked for one by one: `not exists` is planned as a hash of all the org
- * has; and into a column: as a condition they are taken to leave one row, and a thousand rows are joined in a double loop. Only what was not inserted is told. An id that exists takes no key. Two inserts of one id racing under different
- * keys violate the primary key; the statement is rolled back whole and run again.
+ * has; and into a column: as a condition they are taken to leave one row, and a thousand rows are joined in a double loop.
+ * Only what was not inserted is told, and by a row of nulls that a hint was sent. An id that exists takes no key. Two
+ * inserts of one id racing under different keys violate the primary key; the statement is rolled back whole and run again.
  */
 function createItems(now: string): string {
   return `with input as materialized (
@@ -146,5 +147,7 @@ function createItems(now: string): string {
       returning id
     )
     select i.id, case when f.id is null then 'ID_EXISTS' else 'KEY_EXISTS' end as outcome
-    from input i left join fresh f on f.id = i.id left join inserted n on n.id = i.id where n.id is null`;
+    from input i left join fresh f on f.id = i.id left join inserted n on n.id = i.id where n.id is null
+    union all select null, pg_notify($4::text, $5::text)::text
+    from (select 1 from inserted limit 1) won where $5::text is not null`;
 }

@@ -1,0 +1,47 @@
+import assert from "node:assert/strict";
+import { HintHub } from "../../tests/support/hint_hub.ts";
+import { FakeClock } from "../core/fake_clock.ts";
+import { PostgresTopics } from "./postgres_topics.ts";
+import { encodeHint, type Topics } from "./topics.ts";
+
+const LANE = { lane: "default" };
+const carry = (topics: Topics) => topics.carry?.("WORK_AVAILABLE", LANE) ?? null;
+
+Deno.test("a hint is carried by one transaction at a time, and not before the gap behind the last one", async () => {
+  const clock = new FakeClock();
+  const hub = new HintHub(clock);
+  const topics = hub.topics();
+  const first = carry(topics);
+  assert.equal(first?.text, encodeHint("WORK_AVAILABLE", LANE));
+  await clock.tick(50);
+  assert.equal(carry(topics), null, "one is under way");
+  assert.notEqual(topics.carry("WORK_AVAILABLE", { lane: "other" }), null, "of another lane it tells nothing");
+  first?.ended();
+  const second = carry(topics);
+  second?.ended();
+  assert.notEqual(second, null);
+  assert.equal(carry(topics), null, "one left this moment");
+  assert.equal(hub.sent, 0, "the transactions send them");
+  await topics.close();
+});
+
+Deno.test("a hint published behind a carried one is held for the gap and leaves; meanwhile none is carried", async () => {
+  const clock = new FakeClock();
+  const hub = new HintHub(clock);
+  const topics = hub.topics();
+  carry(topics)?.ended();
+  const published = topics.publish("WORK_AVAILABLE", LANE);
+  assert.equal(hub.sent, 0);
+  assert.equal(carry(topics), null);
+  await clock.tick(20);
+  await published;
+  assert.equal(hub.sent, 1);
+  await topics.close();
+  assert.equal(carry(topics), null, "nor by closed topics");
+});
+
+Deno.test("without a listening connection nothing is carried: this process's subscribers are told by publish()", async () => {
+  const topics = new PostgresTopics({ clock: new FakeClock(), run: () => Promise.resolve() });
+  assert.equal(carry(topics), null);
+  await topics.close();
+});
