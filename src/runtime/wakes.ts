@@ -68,7 +68,8 @@ export class Wakes {
       this.forgetMisses();
       return;
     }
-    if (hinted) this.#missed(nowMs);
+    // In a stream a hint often tells of what was just found: nobody else was faster.
+    if (hinted && this.#follows === null) this.#missed(nowMs);
     if (this.#follows === null) this.#idlePolls += hinted ? 0 : 1;
     else if (++this.#follows >= FOLLOWS_MS.length) this.#follows = null;
   }
