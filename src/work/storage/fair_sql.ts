@@ -1,0 +1,107 @@
+/**
+ * The claim that takes turns of orgs: one statement for the best priority that has something due (`level`).
+ *
+ * It hops from org to org over the index of the chain `fair`, beginning behind the org that was served last and coming
+ * round once, to at most as many orgs as it may take items (`hop`). Each gives an equal share, what is due first
+ * (`taken`). What shares leave over is filled up at the same priority in the order of the other claim (`rest`), so a claim
+ * that comes back short has met the end of its priority; `more` says whether another one has something.
+ *
+ * An org's place in the index is named by a row comparison of priority and org, and rows are asked for in the index's whole
+ * order: no other index gives that order, so no plan, made of whatever statistics, reads another org's backlog.
+ *
+ * @module
+ */
+import { type Due, dueOfKinds, dueOfOneKind, stamp } from "./claim_sql.ts";
+import { CLAIMED_COLUMNS, FEW } from "./columns.ts";
+
+// The same parameters as the other claim but for `$2`, the kinds' names; then `$7` the turns by priority, `$8` the lowest
+// priority to look at.
+const KINDS = "jsonb_array_elements_text($2::text::jsonb) as k(kind)";
+const LAST_ORG = "'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid";
+const FIRST_ORG = "'00000000-0000-0000-0000-000000000000'::uuid";
+
+/** Due rows of one kind, in the index's order: from one place, to another. */
+const between = (now: string, from: string, to: string, kind = "k.kind") =>
+  `where w.ready and w.lane = $1 and w.kind = ${kind} and (w.priority, w.org_id) ${from}
+            and (w.priority, w.org_id) <= ${to} and w.available_at <= ${now}
+          order by w.priority, w.org_id, w.available_at, w.id`;
+
+/** The first org among the kinds' within a stretch of the index. */
+const firstOrg = (now: string, from: string, to: string) =>
+  `select f.org_id from ${KINDS} cross join lateral (
+            select w.org_id from queue.work_items w ${between(now, from, to)} limit 1
+          ) f order by f.org_id limit 1`;
+
+function hop(now: string): string {
+  return `select 0 as n, l.priority, l.after as org_id, false as round from level l
+      union all
+      select hop.n + 1, hop.priority, o.org_id, o.round from hop cross join level l cross join lateral (
+        (select b.org_id, hop.round as round from (
+          ${
+    firstOrg(
+      now,
+      "> (hop.priority, hop.org_id)",
+      `(hop.priority, case when hop.round then l.after else ${LAST_ORG} end)`,
+    )
+  }
+        ) b)
+        union all
+        (select b.org_id, true from (
+          ${firstOrg(now, `>= (hop.priority, ${FIRST_ORG})`, "(hop.priority, l.after)")}
+        ) b where not hop.round)
+        limit 1
+      ) o where hop.n < $3::int`;
+}
+
+const SHARE = "(($3::int + o.orgs - 1) / o.orgs)::int";
+const OF_ORG = (now: string, kind?: string) =>
+  between(now, ">= (o.priority, o.org_id)", "(o.priority, o.org_id)", kind);
+
+function shareOfOneKind(now: string): string {
+  return `select w.ctid as place from queue.work_items w
+          ${OF_ORG(now, "($2::text::jsonb ->> 0)")} limit ${SHARE} for update skip locked`;
+}
+
+// The heads reach past the share, for rows that other claimers hold at this moment.
+function shareOfKinds(now: string): string {
+  return `with head as materialized (
+          select h.*, 1 as few from ${KINDS} cross join lateral (
+            select w.ctid as place, w.available_at, w.id from queue.work_items w ${OF_ORG(now)} limit ${SHARE} * 2
+          ) h order by h.available_at, h.id limit ${SHARE} * 2
+        )
+        select w.ctid as place from head join queue.work_items w on w.ctid = head.place and ${FEW("head")}
+        where w.ready and w.available_at <= ${now}
+        order by head.available_at, head.id limit ${SHARE} for update of w skip locked`;
+}
+
+/** The claim of one priority. At least one row: without a claimed one it tells what was looked at alone. */
+export function claimFairly(now: string, kinds: "one" | "several"): string {
+  const [share, rest] = kinds === "one" ? [shareOfOneKind, dueOfOneKind] : [shareOfKinds, dueOfKinds];
+  const left: Due = {
+    ranges: `(select k.kind, l.priority as low, '-infinity'::timestamptz as from_at, l.priority as high
+        from ${KINDS} cross join level l) r`,
+    limit: "(select $3::int - count(*)::int from taken)",
+    besides: "and w.ctid not in (select t.place from taken t)",
+  };
+  const first = (from: string) =>
+    `select f.priority from ${KINDS} cross join lateral (
+        select w.priority from queue.work_items w
+        where w.ready and w.lane = $1 and w.kind = k.kind and w.priority ${from} and w.available_at <= ${now}
+        order by w.priority, w.available_at, w.id limit 1
+      ) f order by f.priority limit 1`;
+  const due = `select place, turn, 1 as few from (
+      select place, turn from taken union all select place, null from rest
+    ) d`;
+  return `with recursive best as materialized (${first(">= $8::int")}), level as materialized (
+      select b.priority, coalesce(t.turns ->> b.priority::text, t.turns ->> 'start')::uuid as after,
+        exists (${first("> b.priority")}) as more
+      from best b, (select $7::text::jsonb as turns) t
+    ), hop as (${hop(now)}), taken as materialized (
+      select s.place, o.n as turn from (
+        select n, priority, org_id, count(*) over () as orgs from hop where n > 0 order by n
+      ) o cross join lateral (${share(now)}) s limit $3::int
+    ), rest as materialized (${rest(now, left)}), due as materialized (${due}),
+    claimed as (${stamp(now, `${CLAIMED_COLUMNS}, due.turn`)})
+    select l.priority as level, l.more, c.* from (select) one left join level l on true left join claimed c on true
+    order by c.priority, c.available_at, c.id`;
+}
