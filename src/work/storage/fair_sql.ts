@@ -6,8 +6,10 @@
  * (`taken`). What shares leave over is filled up at the same priority in the order of the other claim (`rest`), so a claim
  * that comes back short has met the end of its priority; `more` says whether another one has something.
  *
- * An org's place in the index is named by a row comparison of priority and org, and rows are asked for in the index's whole
- * order: no other index gives that order, so no plan, made of whatever statistics, reads another org's backlog.
+ * The index holds the org in an expression (`ORG`), and so do the statements here: no other index can serve them, so no
+ * plan, made of whatever statistics, reads another org's backlog. With the plain column the planner took the primary key
+ * or the index of the other claim; and a comparison of whole rows, which only one index can serve, reads on to its end, as
+ * the engine stops at the first column of such a comparison alone.
  *
  * @module
  */
@@ -18,55 +20,48 @@ import { CLAIMED_COLUMNS, FEW } from "./columns.ts";
 // priority to look at.
 const KINDS = "jsonb_array_elements_text($2::text::jsonb) as k(kind)";
 const LAST_ORG = "'ffffffff-ffff-ffff-ffff-ffffffffffff'::uuid";
-const FIRST_ORG = "'00000000-0000-0000-0000-000000000000'::uuid";
 
-/** Due rows of one kind, in the index's order: from one place, to another. */
-const between = (now: string, from: string, to: string, kind = "k.kind") =>
-  `where w.ready and w.lane = $1 and w.kind = ${kind} and (w.priority, w.org_id) ${from}
-            and (w.priority, w.org_id) <= ${to} and w.available_at <= ${now}
-          order by w.priority, w.org_id, w.available_at, w.id`;
+/** The org of an item that is ready, as the index holds it. */
+const ORG = "(case when w.ready then w.org_id end)";
 
-/** The first org among the kinds' within a stretch of the index. */
-const firstOrg = (now: string, from: string, to: string) =>
+/** Due rows of one kind, of the orgs that `orgs` says, in the index's order. */
+const byOrg = (now: string, { orgs, priority, kind = "k.kind" }: { orgs: string; priority: string; kind?: string }) =>
+  `where w.lane = $1 and w.kind = ${kind} and w.priority = ${priority} and ${orgs} and w.available_at <= ${now}
+          order by ${ORG}, w.available_at, w.id`;
+
+/** The first org among the kinds', of those that `orgs` says. */
+const firstOrg = (now: string, orgs: string) =>
   `select f.org_id from ${KINDS} cross join lateral (
-            select w.org_id from queue.work_items w ${between(now, from, to)} limit 1
+            select ${ORG} as org_id from queue.work_items w ${byOrg(now, { orgs, priority: "hop.priority" })} limit 1
           ) f order by f.org_id limit 1`;
 
 function hop(now: string): string {
+  const next = `${ORG} > hop.org_id and ${ORG} <= case when hop.round then l.after else ${LAST_ORG} end`;
   return `select 0 as n, l.priority, l.after as org_id, false as round from level l
       union all
       select hop.n + 1, hop.priority, o.org_id, o.round from hop cross join level l cross join lateral (
-        (select b.org_id, hop.round as round from (
-          ${
-    firstOrg(
-      now,
-      "> (hop.priority, hop.org_id)",
-      `(hop.priority, case when hop.round then l.after else ${LAST_ORG} end)`,
-    )
-  }
-        ) b)
+        (select b.org_id, hop.round as round from (${firstOrg(now, next)}) b)
         union all
-        (select b.org_id, true from (
-          ${firstOrg(now, `>= (hop.priority, ${FIRST_ORG})`, "(hop.priority, l.after)")}
-        ) b where not hop.round)
+        (select b.org_id, true from (${firstOrg(now, `${ORG} <= l.after`)}) b where not hop.round)
         limit 1
       ) o where hop.n < $3::int`;
 }
 
 const SHARE = "(($3::int + o.orgs - 1) / o.orgs)::int";
-const OF_ORG = (now: string, kind?: string) =>
-  between(now, ">= (o.priority, o.org_id)", "(o.priority, o.org_id)", kind);
+const OF_ORG = { orgs: `${ORG} = o.org_id`, priority: "o.priority" };
 
 function shareOfOneKind(now: string): string {
   return `select w.ctid as place from queue.work_items w
-          ${OF_ORG(now, "($2::text::jsonb ->> 0)")} limit ${SHARE} for update skip locked`;
+          ${byOrg(now, { ...OF_ORG, kind: "($2::text::jsonb ->> 0)" })} limit ${SHARE} for update skip locked`;
 }
 
 // The heads reach past the share, for rows that other claimers hold at this moment.
 function shareOfKinds(now: string): string {
   return `with head as materialized (
           select h.*, 1 as few from ${KINDS} cross join lateral (
-            select w.ctid as place, w.available_at, w.id from queue.work_items w ${OF_ORG(now)} limit ${SHARE} * 2
+            select w.ctid as place, w.available_at, w.id from queue.work_items w ${
+    byOrg(now, OF_ORG)
+  } limit ${SHARE} * 2
           ) h order by h.available_at, h.id limit ${SHARE} * 2
         )
         select w.ctid as place from head join queue.work_items w on w.ctid = head.place and ${FEW("head")}
