@@ -4,6 +4,11 @@
  * @module
  */
 
+/**
+ * The most orgs of one claim: each costs a look (27 µs on Postgres), so a large claim takes several items of each instead of
+ * one of each of hundreds.
+ */
+export const MAX_ORGS = 100;
 /** The most priorities of one lane; one beyond begins anywhere. */
 const MAX_PRIORITIES = 16;
 

@@ -6,7 +6,7 @@
  */
 import type { SqliteParam, SqliteSession } from "../../db/sqlite.ts";
 import type { ClaimRequest } from "../storage.ts";
-import type { FairTurns } from "./fair_turns.ts";
+import { type FairTurns, MAX_ORGS } from "./fair_turns.ts";
 import * as sql from "./sqlite_sql.ts";
 
 /** A part of a claim: the orgs of one priority. */
@@ -61,11 +61,11 @@ function pickShares(s: SqliteSession, level: Level, turns: FairTurns): SqlitePar
   return picked;
 }
 
-/** Orgs with something due, beginning behind `after` and coming round once; no more than there are rows to pick. */
+/** Orgs with something due, beginning behind `after` and coming round once; no more than rows to pick, and `MAX_ORGS`. */
 function orgsInTurn(s: SqliteSession, level: Level, after: string): string[] {
   const orgs: string[] = [];
   let round = false;
-  for (let at = after; orgs.length < level.limit;) {
+  for (let at = after; orgs.length < Math.min(level.limit, MAX_ORGS);) {
     const next = nextOrg(s, level, at);
     if (next !== null && (!round || next <= after)) orgs.push(at = next);
     else if (round) break;
@@ -83,7 +83,7 @@ function nextOrg(s: SqliteSession, { lane, kinds, priority }: Level, after: stri
 function pickRest(s: SqliteSession, level: Level, picked: readonly SqliteParam[]): SqliteParam[] {
   const { lane, kinds, priority, limit } = level;
   if (picked.length >= limit) return [];
-  // As many again as are picked: those come first where one org has nearly all.
+  // Some of them, or all, are picked already; so many more are enough.
   const heads = kinds.map((kind) => s.rows(sql.DUE_OF_PRIORITY, lane, kind, priority, s.nowMs, limit));
   const known = new Set(picked);
   return firstOf(heads, limit * kinds.length).filter((rowid) => !known.has(rowid)).slice(0, limit - picked.length);
