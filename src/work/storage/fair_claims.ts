@@ -5,10 +5,10 @@
  * @module
  */
 import { UnavailableError } from "../../core/errors.ts";
-import type { Database, Row } from "../../db/database.ts";
+import type { Database } from "../../db/database.ts";
 import type { ClaimRequest, OwnedItem } from "../storage.ts";
 import { FairTurns } from "./fair_turns.ts";
-import { toClaimed } from "./postgres_rows.ts";
+import { type ClaimedRow, toClaimed } from "./postgres_rows.ts";
 import type { WorkSql } from "./sql.ts";
 
 /** What is left after so many is claimed in the order of priorities and times alone: in one statement. */
@@ -66,14 +66,25 @@ export class FairClaims {
     const text = kinds.length === 1 ? this.#sql.claimFairlyOneKind : this.#sql.claimFairlyKinds;
     const turns = JSON.stringify(this.#turns.of(lane));
     const params = [lane, JSON.stringify(kinds), limit, worker, token, leaseMs, turns, from];
-    const rows = await this.#db.system(text, params);
-    const claimed = rows.filter((row) => row.id !== null);
-    const last = claimed.reduce<Row | null>((a, b) => Number(b.turn ?? 0) > Number(a?.turn ?? 0) ? b : a, null);
-    const level = Number(rows[0]?.level);
-    if (last !== null) this.#turns.served(lane, level, String(last.org_id));
-    return {
-      owned: claimed.map((row) => ({ orgId: String(row.org_id), item: toClaimed(row, request) })),
-      next: rows[0]?.more === true ? level + 1 : null,
-    };
+    const rows = (await this.#db.system(text, params, { asValues: true })) as unknown as FairRow[];
+    const claimed = rows.filter(isClaimed).map((row) => ({ turn: turnOf(row), owned: toClaimed(row, request) }));
+    const [, level, more] = rows[0]?.slice(-TOLD) ?? [];
+    const lastTurn = Math.max(0, ...claimed.map(({ turn }) => turn));
+    const last = claimed.find(({ turn }) => turn > 0 && turn === lastTurn);
+    if (last !== undefined) this.#turns.served(lane, Number(level), last.owned.orgId);
+    return { owned: claimed.map(({ owned }) => owned), next: more === true ? Number(level) + 1 : null };
   }
+}
+
+/** A claimed row, or one of nulls alone; behind it what the statement tells of its work: turn, priority, more. */
+type FairRow = readonly unknown[];
+const TOLD = 3;
+
+function isClaimed(row: FairRow): row is ClaimedRow {
+  return row[0] !== null;
+}
+
+/** The how manyth org's share it is of; 0 of what filled up. */
+function turnOf(row: FairRow): number {
+  return Number(row[row.length - TOLD] ?? 0);
 }

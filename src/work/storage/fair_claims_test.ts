@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { UnavailableError } from "../../core/errors.ts";
-import type { Database, Param, Row } from "../../db/database.ts";
+import type { Database, Param } from "../../db/database.ts";
 import type { ClaimRequest, OwnedItem } from "../storage.ts";
 import { FairClaims } from "./fair_claims.ts";
 import { FairTurns } from "./fair_turns.ts";
@@ -8,13 +8,15 @@ import { workSql } from "./sql.ts";
 
 const REQUEST: ClaimRequest = { lane: "l", kinds: ["A"], worker: "w", leaseMs: 1_000, limit: 10, token: "t" };
 const away = () => new UnavailableError("the database is away", "not-executed");
-const nothing = (level: number | null, more = false) => [{ level, more, id: null }];
-const row = (level: number, turn: number | null, org_id: string, more = true) => ({
-  ...{ level, turn, org_id, more, id: `${org_id}-${turn}`, updated_at: new Date(0) },
-});
+// A claimed row has 21 values of the item, the org first and its last write last.
+const nothing = (level: number | null, more = false) => [[...Array(21).fill(null), null, level, more]];
+const row = (level: number, turn: number | null, orgId: string, more = true) => [
+  ...[orgId, `${orgId}-${turn}`, ...Array(18).fill(null), new Date(0)],
+  ...[turn, level, more],
+];
 
 /** Claims over answers in the order they are asked for; an error is thrown. `asked` holds the parameters. */
-function claimsOver(answers: readonly (Row[] | Error)[], due: readonly OwnedItem[] = []) {
+function claimsOver(answers: readonly (unknown[][] | Error)[], due: readonly OwnedItem[] = []) {
   const asked: (readonly Param[])[] = [];
   const askedDue: ClaimRequest[] = [];
   const system = (_sql: string, params: readonly Param[]) => {
@@ -22,7 +24,7 @@ function claimsOver(answers: readonly (Row[] | Error)[], due: readonly OwnedItem
     const answer = answers[asked.length - 1] ?? [];
     return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
   };
-  const claims = new FairClaims({ system } as Database, workSql("now()"), (request) => {
+  const claims = new FairClaims({ system } as unknown as Database, workSql("now()"), (request) => {
     askedDue.push(request);
     return Promise.resolve([...due]);
   });

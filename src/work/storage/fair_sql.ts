@@ -108,6 +108,6 @@ export function claimFairly(now: string, kinds: Kinds): string {
       ) o cross join lateral (${share(now)}) s limit $3::int
     ), rest as materialized (${rest(now, left)}), due as materialized (${due}),
     claimed as (${stamp(now, `${CLAIMED_COLUMNS}, due.turn`)})
-    select l.priority as level, l.more, c.* from (select) one left join level l on true left join claimed c on true
+    select c.*, l.priority as level, l.more from (select) one left join level l on true left join claimed c on true
     order by c.priority, c.available_at, c.id`;
 }
