@@ -84,7 +84,7 @@ function isClaimed(row: FairRow): row is ClaimedRow {
   return row[0] !== null;
 }
 
-/** The how manyth org's share it is of; 0 of what filled up. */
+/** Which org's share it is of, in the order of turns from 1; 0 of what filled up. */
 function turnOf(row: FairRow): number {
   return Number(row[row.length - TOLD] ?? 0);
 }
