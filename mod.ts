@@ -76,7 +76,7 @@ export {
 } from "./src/db/sqlite.ts";
 export { migrateSqliteUp } from "./src/db/sqlite_migrator.ts";
 export { TENANT_SQL } from "./src/db/tenant_sql.ts";
-export { CHAINS } from "./src/migrations.ts";
+export { CHAINS, FAIR_CHAIN, OPTIONAL_CHAINS } from "./src/migrations.ts";
 export { type Scope, TABLE_SCOPES, type TableScope } from "./src/scopes.ts";
 
 // Audit, outbox, tenancy.
@@ -123,6 +123,7 @@ export type {
 // Work.
 export {
   type ClaimedItem,
+  type ClaimOrder,
   defer,
   Deferral,
   type EnqueueOptions,

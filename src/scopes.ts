@@ -44,6 +44,8 @@ export const TABLE_SCOPES: Readonly<Record<string, TableScope>> = {
     scope: "org",
     tenantlessIndexes: [
       "work_items_claim",
+      // Of the optional chain `fair`.
+      "work_items_fair",
       "work_items_future",
       "work_items_lease",
       "work_items_failed",

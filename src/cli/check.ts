@@ -12,7 +12,7 @@ import { inspectDatabase, type Inspection, loginFault, loginWarnings, type Serve
 import type { ChainStatus } from "../db/migration_rules.ts";
 import { describeStatus } from "../db/migrator.ts";
 import { sqliteMigrationStatus } from "../db/sqlite_migrator.ts";
-import { chainsOf } from "../runtime/open_parts.ts";
+import { servedChainsOf } from "../runtime/open_parts.ts";
 import { requireStore, type Settings } from "../runtime/settings.ts";
 import type { CommandContext } from "./command_context.ts";
 import { isAbsent, openToLook } from "./look.ts";
@@ -36,7 +36,7 @@ export async function runChecks(settings: Settings, context: CommandContext): Pr
   const choice = requireStore(settings, "work");
   const settingsChecks = settings.warnings.map((said): Check => ({ name: "settings", state: "warn", said }));
   const found = choice.engine === "sqlite"
-    ? await checkSqlite(choice.path, context)
+    ? await checkSqlite(choice.path, settings, context)
     : await checkPostgres(settings, context);
   const checks = [...settingsChecks, ...found];
   for (const line of formatChecks(checks)) context.io.print(line);
@@ -52,12 +52,12 @@ export function formatChecks(checks: readonly Check[]): string[] {
   return [...lines, `${count("ok")} ok, ${warnings} warning${warnings === 1 ? "" : "s"}, ${count("fail")} failed`];
 }
 
-async function checkSqlite(path: string, context: CommandContext): Promise<Check[]> {
+async function checkSqlite(path: string, settings: Settings, context: CommandContext): Promise<Check[]> {
   if (path === ":memory:") return [{ name: "store", state: "ok", said: "memory: nothing is kept beyond the process" }];
   const absent = await isAbsent(path);
   const db = openToLook(path, absent);
   try {
-    const chains = await sqliteMigrationStatus(db, chainsOf(context.definition));
+    const chains = await sqliteMigrationStatus(db, servedChainsOf(context.definition, settings));
     const said = absent ? `sqlite:${path} is not there yet: it is made when it is first used` : `sqlite:${path} opens`;
     return [{ name: "store", state: "ok", said }, ...chains.map(checkSqliteChain)];
   } finally {
@@ -74,7 +74,7 @@ function checkSqliteChain(status: ChainStatus): Check {
 }
 
 async function checkPostgres(settings: Settings, context: CommandContext): Promise<Check[]> {
-  const chains = chainsOf(context.definition);
+  const chains = servedChainsOf(context.definition, settings);
   const checks: Check[] = [];
   const logins = [["runtime", settings.urls.runtime], ["system", settings.urls.system]] as const;
   let server: ServerFacts | null = null;

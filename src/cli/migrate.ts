@@ -11,6 +11,7 @@ import type { ChainStatus, DownOptions, MigrationStep } from "../db/migration_ru
 import { migrateDown, migrateUp, migrationStatus, openMigrationConnection } from "../db/migrator.ts";
 import { SqliteDatabase } from "../db/sqlite.ts";
 import { migrateSqliteDown, migrateSqliteUp, sqliteMigrationStatus } from "../db/sqlite_migrator.ts";
+import { OPTIONAL_CHAINS } from "../migrations.ts";
 import { chainsOf } from "../runtime/open_parts.ts";
 import { requireStore, type Settings } from "../runtime/settings.ts";
 import { UsageError } from "../runtime/usage_error.ts";
@@ -57,13 +58,16 @@ interface Migrator {
   close(): Promise<void>;
 }
 
-/** Does what was asked on every database of the store. 0 when done; `status` is 1 when something is not current. */
+/**
+ * Does what was asked on every database of the store. 0 when done; `status` is 1 when something is not current. Optional
+ * chains are brought up and taken down only when they are named; one that was never made does not count as not current.
+ */
 export async function migrate(
   settings: Settings,
   options: MigrateRequest & { readonly context: CommandContext; readonly logger: Logger },
 ): Promise<number> {
   const { context } = options;
-  const all = chainsOf(context.definition);
+  const all = [...chainsOf(context.definition), ...OPTIONAL_CHAINS];
   const names = all.map((chain) => chain.name);
   if (options.chain !== null && !names.includes(options.chain)) {
     throw new UsageError(`Cannot use --chain ${options.chain}: chains are ${names.join(", ")}`);
@@ -71,16 +75,38 @@ export async function migrate(
   let code = 0;
   for (const { open, areas } of targets(settings, { logger: options.logger, look: options.direction === "status" })) {
     const chains = all.filter((chain) => areas.includes(chain.area));
-    const chosen = chains.filter((chain) => options.chain === null || chain.name === options.chain);
+    const chosen = chains.filter((chain) => isChosen(chain, options));
     if (chosen.length === 0) continue;
     const migrator = await open();
     try {
+      if (options.direction === "down") await refuseBeneathOptional(migrator, chosen, chains);
       code = Math.max(code, await run(migrator, chosen, options));
     } finally {
       await migrator.close();
     }
   }
   return code;
+}
+
+function isChosen({ name, optionalFor }: MigrationChain, { direction, chain }: MigrateRequest): boolean {
+  return chain === null ? optionalFor === undefined || direction === "status" : chain === name;
+}
+
+// Its tables would take along what the optional chain made, which would go on saying that it is there.
+async function refuseBeneathOptional(
+  migrator: Migrator,
+  doomed: readonly MigrationChain[],
+  chains: readonly MigrationChain[],
+): Promise<void> {
+  const above = chains.filter(({ optionalFor, name, area }) =>
+    optionalFor !== undefined && doomed.some((chain) => chain.name === area && chain.name !== name)
+  );
+  const standing = (await migrator.status(above)).find(({ version }) => version > 0);
+  if (standing === undefined) return;
+  throw new UsageError(
+    `Cannot take back ${doomed.map(({ name }) => name).join(", ")} as ${standing.chain} stands on it: run ` +
+      `\`migrate down --chain ${standing.chain}\` first`,
+  );
 }
 
 async function run(
@@ -92,7 +118,7 @@ async function run(
   if (options.direction === "status") {
     const states = await migrator.status(chains);
     for (const state of states) print(describeState(state));
-    return states.every((state) => state.state === "current") ? 0 : 1;
+    return states.every((state) => state.state === "current" || isLeftOut(state)) ? 0 : 1;
   }
   const down = options.direction === "down";
   const steps = down
@@ -105,7 +131,12 @@ async function run(
   return 0;
 }
 
+function isLeftOut({ state, optionalFor }: ChainStatus): boolean {
+  return optionalFor !== undefined && state === "not-migrated";
+}
+
 function describeState(status: ChainStatus): string {
+  if (isLeftOut(status)) return `${status.chain}: left out, optional (for ${status.optionalFor})`;
   const pending = status.pending.length > 0 ? `, pending ${status.pending.join(", ")}` : "";
   return `${status.chain}: ${status.state}, version ${status.version} of ${status.target}${pending}`;
 }

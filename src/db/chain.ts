@@ -27,4 +27,8 @@ export interface MigrationChain {
   readonly postgres: readonly Migration[];
   /** SQLite has no schemas: tables carry the schema's name as prefix (`queue_work_items`). */
   readonly sqlite: readonly Migration[];
+  /**
+   * What needs it, for people (`--claim-order fair`): such a chain is applied only where it is named. Absent: always needed.
+   */
+  readonly optionalFor?: string;
 }

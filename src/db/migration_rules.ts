@@ -4,7 +4,7 @@
  * @module
  */
 import { invariant, SettingsError } from "../core/errors.ts";
-import type { Migration } from "./chain.ts";
+import type { Migration, MigrationChain } from "./chain.ts";
 
 /** A migration a database says it has had. */
 export interface AppliedMigration {
@@ -23,6 +23,8 @@ export interface ChainStatus {
   readonly state: "current" | "behind" | "newer" | "not-migrated" | "changed";
   /** What is not applied yet, `0001_name`. */
   readonly pending: readonly string[];
+  /** What needs it, of a chain that is applied only where it is named. */
+  readonly optionalFor?: string;
 }
 
 /** The fingerprint of a step's up script: SHA-256, in hex. */
@@ -70,6 +72,16 @@ export function compareChain(
   if (firstChanged(known, applied ?? []) !== undefined) return { ...status, state: "changed" };
   if (version === known.length) return { ...status, state: "current" };
   return { ...status, state: version === 0 ? "not-migrated" : "behind" };
+}
+
+/** `compareChain` of a chain, with what needs it where it is optional. */
+export function statusOf(
+  { name, optionalFor }: Pick<MigrationChain, "name" | "optionalFor">,
+  known: readonly CheckedMigration[],
+  applied: readonly AppliedMigration[] | null,
+): ChainStatus {
+  const status = compareChain(name, known, applied);
+  return optionalFor === undefined ? status : { ...status, optionalFor };
 }
 
 /**

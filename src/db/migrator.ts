@@ -17,11 +17,11 @@ import {
   assertMigratable,
   type ChainStatus,
   type CheckedMigration,
-  compareChain,
   type DownOptions,
   label,
   type MigrationStep,
   prepareChain,
+  statusOf,
 } from "./migration_rules.ts";
 import { ensureRoles, GROUP_ROLES } from "./roles.ts";
 import { sqlState } from "./sqlstate.ts";
@@ -74,10 +74,10 @@ export async function migrateUp(
       applied.set(name, rows);
     }
     const taken: MigrationStep[] = [];
-    for (const { name, steps } of prepared) {
+    for (const { chain, name, steps } of prepared) {
       await ensureVersionTable(client, name);
       for (const step of steps.slice(applied.get(name)?.length ?? 0)) {
-        await takeStep(client, { name, step, script: upScript(name, step) }, options);
+        await takeStep(client, { name, area: chain.area, step, script: upScript(name, step) }, options);
         taken.push({ chain: name, version: step.version, name: step.name });
       }
     }
@@ -98,12 +98,12 @@ export async function migrateDown(
   const prepared = (await prepareAll(chains)).filter(({ name }) => (options.chain ?? name) === name).reverse();
   return await withMigratorLock(client, options, async () => {
     const taken: MigrationStep[] = [];
-    for (const { name, steps } of prepared) {
+    for (const { chain, name, steps } of prepared) {
       const applied = await readApplied(client, name) ?? [];
       assertMigratable(name, steps, applied);
       const doomed = steps.slice(0, applied.length).reverse().slice(0, options.steps);
       for (const step of doomed) {
-        await takeStep(client, { name, step, script: downScript(name, step) }, options);
+        await takeStep(client, { name, area: chain.area, step, script: downScript(name, step) }, options);
         taken.push({ chain: name, version: step.version, name: step.name });
       }
     }
@@ -117,8 +117,8 @@ export async function migrationStatus(
   chains: readonly MigrationChain[],
 ): Promise<ChainStatus[]> {
   const status: ChainStatus[] = [];
-  for (const { name, steps } of await prepareAll(chains)) {
-    status.push(compareChain(name, steps, await readApplied(client, name)));
+  for (const { chain, steps } of await prepareAll(chains)) {
+    status.push(statusOf(chain, steps, await readApplied(client, chain.name)));
   }
   return status;
 }
@@ -132,7 +132,7 @@ export async function schemaStatus(databases: Databases, chains: readonly Migrat
   const status: ChainStatus[] = [];
   for (const chain of chains) {
     const steps = await prepareChain(chain.name, chain.postgres);
-    status.push(compareChain(chain.name, steps, await readAppliedBySystem(databases[chain.area], chain.name)));
+    status.push(statusOf(chain, steps, await readAppliedBySystem(databases[chain.area], chain.name)));
   }
   return status;
 }
@@ -152,14 +152,17 @@ export async function verifySchema(databases: Databases, chains: readonly Migrat
 
 /** One sentence on a chain that is not current, with what to do. */
 export function describeStatus(status: ChainStatus): string {
-  const { chain, version, target } = status;
+  const { chain, version, target, optionalFor } = status;
+  const fix = optionalFor === undefined ? "run `migrate up`" : `run \`migrate up --chain ${chain}\``;
   switch (status.state) {
     case "current":
       return `The schema ${chain} is current (version ${version})`;
     case "not-migrated":
-      return `The database is not migrated (no schema ${chain}): run \`migrate up\``;
+      return optionalFor === undefined
+        ? `The database is not migrated (no schema ${chain}): ${fix}`
+        : `Cannot use ${optionalFor} as the optional schema ${chain} was not made: ${fix}, or leave ${optionalFor} out`;
     case "behind":
-      return `The schema ${chain} is behind (version ${version}, this build needs ${target}): run \`migrate up\``;
+      return `The schema ${chain} is behind (version ${version}, this build needs ${target}): ${fix}`;
     case "newer":
       return `The schema ${chain} is newer (version ${version}) than this build knows (${target}): use the newer build`;
     case "changed":
@@ -172,8 +175,15 @@ export function chainsOf(area: Area, chains: readonly MigrationChain[]): Migrati
   return chains.filter((chain) => chain.area === area);
 }
 
-async function prepareAll(chains: readonly MigrationChain[]): Promise<{ name: string; steps: CheckedMigration[] }[]> {
+interface PreparedChain {
+  readonly chain: MigrationChain;
+  readonly name: string;
+  readonly steps: CheckedMigration[];
+}
+
+async function prepareAll(chains: readonly MigrationChain[]): Promise<PreparedChain[]> {
   return await Promise.all(chains.map(async (chain) => ({
+    chain,
     name: chain.name,
     steps: await prepareChain(chain.name, chain.postgres),
   })));
@@ -276,7 +286,7 @@ async function describeMigrator(client: PostgresClient): Promise<string> {
 
 async function takeStep(
   client: PostgresClient,
-  work: { readonly name: string; readonly step: Migration; readonly script: string },
+  work: { readonly name: string; readonly area: Area; readonly step: Migration; readonly script: string },
   options: MigrateOptions,
 ): Promise<void> {
   const waitMs = options.lockWaitMs ?? 30_000;
@@ -288,7 +298,7 @@ async function takeStep(
       return await client.script(work.script);
     } catch (error) {
       if (sqlState((error as Error).cause) !== "55P03") throw stepError(work, error);
-      const holders = await describeHolders(client, work.name);
+      const holders = await describeHolders(client, { name: work.name, area: work.area });
       if (performance.now() >= untilMs) {
         throw new UnavailableError(
           `Cannot apply ${label(work.name, work.step)} as its tables stayed locked for ${waitMs} ms by ${holders}: ` +
@@ -314,7 +324,7 @@ function stepError(work: { readonly name: string; readonly step: Migration }, er
 
 // Never the text of their statements: it may hold data. What a session does is hidden from logins that are neither its
 // own nor members of pg_monitor.
-async function describeHolders(client: PostgresClient, schema: string): Promise<string> {
+async function describeHolders(client: PostgresClient, chain: Pick<MigrationChain, "name" | "area">): Promise<string> {
   const rows = await client.query<{ who: string }>(
     `select distinct format('process %s (%s)', a.pid, concat_ws(', ', 'user ' || a.usename, nullif(a.application_name, ''),
        a.state, 'in its transaction since ' || a.xact_start::timestamptz(0)::text)) as who
@@ -322,10 +332,10 @@ async function describeHolders(client: PostgresClient, schema: string): Promise<
        join pg_class c on c.oid = l.relation
        join pg_namespace n on n.oid = c.relnamespace
        join pg_stat_activity a on a.pid = l.pid
-     where l.granted and l.pid <> pg_backend_pid() and n.nspname = $1
+     where l.granted and l.pid <> pg_backend_pid() and n.nspname in ($1, $2)
        and l.database = (select oid from pg_database where datname = current_database())
      limit 10`,
-    [schema],
+    [chain.name, chain.area],
   );
   return rows.length === 0 ? "a session that has just finished" : rows.map((row) => row.who).join(", ");
 }

@@ -11,11 +11,11 @@ import {
   assertMigratable,
   type ChainStatus,
   type CheckedMigration,
-  compareChain,
   type DownOptions,
   label,
   type MigrationStep,
   prepareChain,
+  statusOf,
 } from "./migration_rules.ts";
 import type { SqliteDatabase, SqliteSession } from "./sqlite.ts";
 
@@ -91,12 +91,19 @@ export async function sqliteMigrationStatus(
   const prepared = await prepareAll(chains);
   return await db.read((session) => {
     const found = session.get("select 1 as found from sqlite_master where name = 'schema_migrations'") !== undefined;
-    return prepared.map(({ name, steps }) => compareChain(name, steps, found ? readApplied(session, name) : null));
+    return prepared.map(({ chain, steps }) => statusOf(chain, steps, found ? readApplied(session, chain.name) : null));
   });
 }
 
-async function prepareAll(chains: readonly MigrationChain[]): Promise<{ name: string; steps: CheckedMigration[] }[]> {
+interface PreparedChain {
+  readonly chain: MigrationChain;
+  readonly name: string;
+  readonly steps: CheckedMigration[];
+}
+
+async function prepareAll(chains: readonly MigrationChain[]): Promise<PreparedChain[]> {
   return await Promise.all(chains.map(async (chain) => ({
+    chain,
     name: chain.name,
     steps: await prepareChain(chain.name, chain.sqlite),
   })));

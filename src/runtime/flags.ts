@@ -51,6 +51,15 @@ export const FLAGS = {
     form: "kinds in upper snake case, such as NOTIFY_SHIPMENT, repeated or separated by commas",
     help: "The kinds to take; repeatable. Default: every kind this binary has a handler for.",
   },
+  claimOrder: {
+    flag: "claim-order",
+    section: "Work",
+    type: "enum",
+    default: "due",
+    values: ["due", "fair"],
+    help:
+      "At equal priority: due takes what is due first, fair gives each org its turn. fair needs migrate up --chain fair.",
+  },
   capacity: {
     flag: "capacity",
     section: "Work",

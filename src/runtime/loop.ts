@@ -97,11 +97,11 @@ export class Loop {
   }
 
   async #claim(limit: number): Promise<Claim> {
-    const { clock, managers, lane, kinds, worker, leaseMs } = this.#o;
+    const { clock, managers, lane, kinds, worker, leaseMs, claimOrder: order } = this.#o;
     this.#health.asking();
     const promoted = await this.#lookout.prepare();
     const sentAt = { monotonicMs: clock.monotonic(), wallMs: clock.now() };
-    const claimed = await managers.work.claim(this.#rctx, { lane, kinds, worker, leaseMs, limit });
+    const claimed = await managers.work.claim(this.#rctx, { lane, kinds, worker, leaseMs, limit, order });
     this.#health.answered("claim");
     // Due now and not taken here: others may have slept past it.
     if (promoted > claimed.length) void this.#o.topics.publish("WORK_AVAILABLE", { lane: null });

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { z } from "zod";
 import { gate, TASK, WorkerRig } from "../../tests/support/worker_rig.ts";
+import { migrateSqliteUp } from "../db/sqlite_migrator.ts";
+import { FAIR_CHAIN } from "../migrations.ts";
 import { FinalError, UnavailableError } from "../core/errors.ts";
 import { defineKind } from "../work/kinds.ts";
 import { defer, type WorkHandler, type WorkKind, type WorkRun } from "../work/types.ts";
@@ -34,6 +36,23 @@ Deno.test("the loop claims within its capacity, and again when a slot is free", 
     for (const id of ids) assert.equal((await rig.untilStatus(ctx, id, "done")).attempts, 1);
     assert.equal(most, 3);
   }));
+
+Deno.test("a worker that is to claim fairly gives each org its turn, another takes what is due first", async () => {
+  for (const claimOrder of ["fair", "due"] as const) {
+    await WorkerRig.with(async (rig) => {
+      await migrateSqliteUp(rig.db, [FAIR_CHAIN]);
+      const [big, small] = [await rig.org(), await rig.org()];
+      for (let i = 0; i < 6; i++) await rig.enqueue(big);
+      await rig.clock.tick(1);
+      for (let i = 0; i < 2; i++) await rig.enqueue(small);
+      const ran: string[] = [];
+      rig.start((ctx) => void ran.push(ctx.orgId), { capacity: 1, claimAheadMs: 0, claimOrder });
+      await rig.until("all ran", () => ran.length === 8);
+      const inFour = ran.slice(0, 4).filter((org) => org === small.orgId).length;
+      assert.equal(inFour, claimOrder === "fair" ? 2 : 0);
+    });
+  }
+});
 
 Deno.test("the next item is claimed while outcomes are on their way, but no more than a capacity of them", () =>
   WorkerRig.with(async (rig) => {

@@ -8,7 +8,7 @@ import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { MigrationChain } from "../db/chain.ts";
 import { createManagers } from "../managers.ts";
-import { CHAINS } from "../migrations.ts";
+import { CHAINS, FAIR_CHAIN } from "../migrations.ts";
 import { createStorages } from "../storages.ts";
 import { type OpenParts, versionOf, type WorkerDefinition } from "./definition.ts";
 import { openStore } from "./open_store.ts";
@@ -23,11 +23,21 @@ export interface OpenPartsOptions {
   readonly logger: Logger;
   readonly metrics: Metrics;
   readonly stop?: { readonly stopping: AbortSignal };
+  /** What the store must be current with. Default `chainsOf(definition)`. */
+  readonly chains?: readonly MigrationChain[];
 }
 
-/** Every chain of a worker's store, in the order they are applied. */
+/** Every chain of a worker's store but the optional ones, in the order they are applied. */
 export function chainsOf(definition: Pick<WorkerDefinition, "chains">): MigrationChain[] {
   return [...CHAINS, ...definition.chains ?? []];
+}
+
+/** What a worker with these settings needs of its store: also the index of the claim order it is told to use. */
+export function servedChainsOf(
+  definition: Pick<WorkerDefinition, "chains">,
+  settings: Pick<Settings, "claimOrder">,
+): MigrationChain[] {
+  return [...chainsOf(definition), ...(settings.claimOrder === "fair" ? [FAIR_CHAIN] : [])];
 }
 
 /**
@@ -44,7 +54,7 @@ export async function openParts(
   const { definition, settings, clock, logger, metrics } = options;
   const open = await openStore({
     settings,
-    chains: chainsOf(definition),
+    chains: options.chains ?? chainsOf(definition),
     clock,
     logger,
     metrics,

@@ -16,7 +16,7 @@ import {
 } from "./definition.ts";
 import { type HttpServer, startHttp } from "./http.ts";
 import { checkKinds, chooseHandlers } from "./kinds.ts";
-import { openParts } from "./open_parts.ts";
+import { openParts, servedChainsOf } from "./open_parts.ts";
 import { requireStore, type Settings } from "./settings.ts";
 import type { StopRequest } from "./signals.ts";
 import { isRecording } from "./tracing.ts";
@@ -87,7 +87,8 @@ async function serveBehindProbes(options: ServeOptions, phase: Phase, http: Http
     if (http !== null && !said) logger.info("http.listening", { url: http.url });
     said = true;
   };
-  const opening = openParts(options, (reason) => {
+  const chains = servedChainsOf(options.definition, options.settings);
+  const opening = openParts({ ...options, chains }, (reason) => {
     phase.reason = reason === null ? "starting" : `waiting: ${reason}`;
     if (reason !== null) sayListening();
   });
@@ -156,6 +157,7 @@ function runtimeOptions(options: ServeOptions, open: OpenParts, built: WorkerPar
     logger: options.logger,
     metrics: options.metrics,
     traces: settings.traces === "on",
+    claimOrder: settings.claimOrder,
     capacity: settings.capacity,
     claimAheadMs: settings.claimAheadMs,
     leaseMs: settings.leaseMs,

@@ -10,7 +10,7 @@ import type { Metrics } from "../core/metrics.ts";
 import type { Cache } from "../infra/cache.ts";
 import type { Topics } from "../infra/topics.ts";
 import type { Managers } from "../managers.ts";
-import type { WorkHandler } from "../work/types.ts";
+import type { ClaimOrder, WorkHandler } from "../work/types.ts";
 
 /** One step of the sweep: idempotent, bounded, returning how many rows it worked on. */
 export interface SweepStep {
@@ -38,6 +38,8 @@ export interface WorkerRuntimeOptions {
   readonly kinds: readonly string[];
   /** One for each kind, and maybe for more. */
   readonly handlers: readonly WorkHandler[];
+  /** In which order it claims; `fair` needs the optional chain `fair`. Default `due`. */
+  readonly claimOrder?: ClaimOrder;
   /** The managers it works through. */
   readonly managers: Managers;
   /** Asks the storage whether it answers; rejects when it does not. Used by readiness. */

@@ -6,7 +6,15 @@
 import type { OpContext, RequestContext } from "../core/context.ts";
 import type { RelaySink } from "../outbox/types.ts";
 import type { CallerTransaction, ClaimState, Promotion, QueueGauges, RequeueCounts } from "./storage.ts";
-import type { ClaimedItem, EnqueueOptions, EnqueueResult, NewWorkItem, Payload, WorkItem } from "./types.ts";
+import type {
+  ClaimedItem,
+  ClaimOrder,
+  EnqueueOptions,
+  EnqueueResult,
+  NewWorkItem,
+  Payload,
+  WorkItem,
+} from "./types.ts";
 
 /** What `claim` takes. */
 export interface ClaimOptions {
@@ -20,6 +28,8 @@ export interface ClaimOptions {
   readonly leaseMs: number;
   /** 1–1 000. */
   readonly limit: number;
+  /** Default `due`; `fair` needs the optional chain `fair`. */
+  readonly order?: ClaimOrder;
 }
 
 /** What `fail` decided. */

@@ -4,7 +4,7 @@
  * @module
  */
 import type { RetryPolicy } from "./rules.ts";
-import type { InsertOutcome, WorkItem, WorkStatus } from "./types.ts";
+import type { ClaimOrder, InsertOutcome, WorkItem, WorkStatus } from "./types.ts";
 
 /** One insert: the item as the manager stamped it, and when it may first be claimed on database time. */
 export interface ItemInsert {
@@ -36,6 +36,8 @@ export interface ClaimRequest {
   readonly limit: number;
   /** Fresh for this call: with the item's id it names one claim. */
   readonly token: string;
+  /** Default `due`. Without the index of the chain `fair` a fair claim may read the whole backlog, or fail. */
+  readonly order?: ClaimOrder;
 }
 
 /** A row with its tenant beside it. */

@@ -146,6 +146,12 @@ export interface WorkKind<P extends Payload = Payload> {
   readonly timeoutMs: number;
 }
 
+/**
+ * In which order items are claimed at equal priority. `due`: what is due first. `fair`: each org its turn, so that none
+ * waits for another's backlog; of one org what is due first. The better priority always goes first.
+ */
+export type ClaimOrder = "due" | "fair";
+
 /** What an insert met. Nothing changes on a collision. */
 export type InsertOutcome = "INSERTED" | "ID_EXISTS" | "KEY_EXISTS";
 

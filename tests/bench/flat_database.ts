@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { MigrationChain } from "../../src/db/chain.ts";
 import { listenOn } from "../../src/db/listener.ts";
 import type { Database, Databases, Param, Row, StatementOptions } from "../../src/db/database.ts";
 import { PostgresTopics } from "../../src/infra/postgres_topics.ts";
@@ -62,19 +63,19 @@ export class StatementCounts {
 
 /** Starts the server, hands it to `work`, and removes it. */
 export async function withFlatServer<T>(
-  work: (open: () => Promise<FlatDatabase>) => Promise<T>,
+  work: (open: (chains?: readonly MigrationChain[]) => Promise<FlatDatabase>) => Promise<T>,
   settings: Readonly<Record<string, string>> = {},
 ): Promise<T> {
   const server = await startPrivateServer({ fsync: true, settings: { ...SETTINGS, ...settings } });
   try {
-    return await work(() => open(server));
+    return await work((chains) => open(server, chains));
   } finally {
     await server.remove();
   }
 }
 
-async function open(server: PostgresServer): Promise<FlatDatabase> {
-  const database = await createTestDatabase(CHAINS, { adminUrl: server.url(), pool: { max: 20, deadlineMs: 60_000 } });
+async function open(server: PostgresServer, chains = CHAINS): Promise<FlatDatabase> {
+  const database = await createTestDatabase(chains, { adminUrl: server.url(), pool: { max: 20, deadlineMs: 60_000 } });
   const statements = new StatementCounts();
   const { queue } = database.databases;
   const counted: Database = {

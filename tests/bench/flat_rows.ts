@@ -13,6 +13,8 @@ export interface RowsToLoad {
   readonly count: number;
   /** Default 10; lower comes first. */
   readonly priority?: number;
+  /** Over how many of the orgs, the first by id; default all. */
+  readonly orgs?: number;
   /** The kind of the n-th row, SQL over `n` (from 1). Default the kind the bench's worker serves. */
   readonly kindSql?: string;
 }
@@ -22,11 +24,11 @@ const WAITING = "queue.work_items";
 const DONE = "queue.work_history";
 
 /** Column → SQL over `n`, for each state. Every column without a default, and what differs from the default. */
-function columns({ state, priority, kindSql }: RowsToLoad): Record<string, string> {
+function columns({ state, priority, kindSql, orgs }: RowsToLoad): Record<string, string> {
   const age = "now() - interval '1 hour' + n * interval '1 microsecond'";
   const empty = "'00000000-0000-0000-0000-000000000000'";
   const common = {
-    org_id: "orgs[1 + n % array_length(orgs, 1)]",
+    org_id: `orgs[1 + n % ${orgs ?? "array_length(orgs, 1)"}]`,
     id: "gen_random_uuid()",
     created_at: age,
     created_by: empty,
@@ -63,7 +65,7 @@ export async function loadRows(
   for (const load of loads) {
     const given = columns(load);
     await db.sql(
-      `with o as (select array_agg(id) as orgs from core.orgs)
+      `with o as (select array_agg(id order by id) as orgs from core.orgs)
        insert into ${load.state === "done" ? DONE : WAITING} (${Object.keys(given).join(", ")})
        select ${Object.values(given).join(", ")} from o, generate_series(1, ${load.count}) n`,
     );

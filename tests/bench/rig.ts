@@ -16,13 +16,21 @@ import type { WorkerRuntime } from "../../src/runtime/types.ts";
 import { createWorkerRuntime } from "../../src/runtime/worker.ts";
 import { createStorages, type Store } from "../../src/storages.ts";
 import { defineKind } from "../../src/work/kinds.ts";
-import type { NewWorkItem, WorkHandler } from "../../src/work/types.ts";
+import type { ClaimOrder, NewWorkItem, WorkHandler } from "../../src/work/types.ts";
 
 /** The kind every bench runs. */
 export const BENCH_KIND = defineKind("BENCH_NOOP", { schema: z.object({ n: z.number() }) });
 
 const APP = { type: "WORKER", version: "bench@0" } as const;
 const ORGS = 50;
+
+/** A worker of a rig. */
+export interface RigWorker {
+  readonly capacity: number;
+  readonly handle?: WorkHandler["handle"];
+  readonly pollMs?: number;
+  readonly claimOrder?: ClaimOrder;
+}
 
 /** A store with managers and some orgs. */
 export interface Rig {
@@ -31,7 +39,7 @@ export interface Rig {
   /** Enqueues `count` items over the orgs, in bulk. */
   fill(count: number): Promise<void>;
   /** Builds a worker of this rig. */
-  worker(options: { capacity: number; handle?: WorkHandler["handle"]; pollMs?: number }): WorkerRuntime;
+  worker(options: RigWorker): WorkerRuntime;
 }
 
 /** Builds managers over a store and creates the bench's orgs. */
@@ -70,7 +78,7 @@ export async function makeRig(store: Store, topics: Topics = new MemoryTopics())
         if (ctx !== undefined) await managers.work.enqueueMany(ctx, items);
       }
     },
-    worker: ({ capacity, handle, pollMs }) =>
+    worker: ({ capacity, handle, pollMs, claimOrder }) =>
       createWorkerRuntime({
         worker: "bench",
         app: APP,
@@ -87,6 +95,7 @@ export async function makeRig(store: Store, topics: Topics = new MemoryTopics())
         capacity,
         leaseMs: 30_000,
         pollMs: pollMs ?? 1_000,
+        ...(claimOrder === undefined ? {} : { claimOrder }),
         heartbeatMs: 5_000,
         sweepMs: 10_000,
         drainGraceMs: 10_000,

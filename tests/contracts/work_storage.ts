@@ -9,13 +9,23 @@ import { DEFAULT_RETRY, RETRY_FLOOR_MS, retryDelay } from "../../src/work/rules.
 import type { ClaimRef, ItemInsert, OwnedItem, Settlement } from "../../src/work/storage.ts";
 import type { WorkItem } from "../../src/work/types.ts";
 import { type Cases, contractSuite } from "./contract.ts";
+import { FAIR_CASES } from "./work_storage_fair.ts";
 import { VALUE_CASES, type WorkHarness } from "./work_storage_values.ts";
 
 export type { WorkHarness };
 
-/** Runs the contract over the storage that `make` provides. */
-export function testWorkStorage(name: string, make: () => Promise<WorkHarness>): void {
-  contractSuite(`WorkStorage on ${name}`, make, { ...CASES, ...VALUE_CASES });
+/**
+ * Runs the contract over the storage that `make` provides.
+ *
+ * @param options `fair`: it claims in the order `fair` too; its store has the chain `fair`.
+ */
+export function testWorkStorage(
+  name: string,
+  make: () => Promise<WorkHarness>,
+  options: { readonly fair?: boolean } = {},
+): void {
+  const fair = options.fair === true ? FAIR_CASES : {};
+  contractSuite(`WorkStorage on ${name}`, make, { ...CASES, ...VALUE_CASES, ...fair });
 }
 
 const KIND = "CONTRACT_KIND";

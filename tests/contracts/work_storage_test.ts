@@ -1,4 +1,5 @@
 import postgres from "postgres";
+import { CHAINS, FAIR_CHAIN } from "../../src/migrations.ts";
 import { createStorages } from "../../src/storages.ts";
 import type { CallerTransaction } from "../../src/work/storage.ts";
 import { ENGINES, openTestStore } from "../support/stores.ts";
@@ -6,7 +7,7 @@ import { testWorkStorage, type WorkHarness } from "./work_storage.ts";
 
 for (const engine of ENGINES) {
   const make = async (): Promise<WorkHarness> => {
-    const test = await openTestStore(engine);
+    const test = await openTestStore(engine, [...CHAINS, FAIR_CHAIN]);
     return {
       storage: createStorages(test.store).work,
       advance: (ms) => test.advance(ms),
@@ -22,7 +23,7 @@ for (const engine of ENGINES) {
       },
     };
   };
-  testWorkStorage(engine, make);
+  testWorkStorage(engine, make, { fair: true });
 }
 
 /** A producer's own connection and transaction, on the runtime login. */

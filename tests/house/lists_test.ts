@@ -51,7 +51,7 @@ const LISTS = [
 
 /** Private parts of the above, that run their statements. */
 const PARTS: Readonly<Record<string, readonly string[]>> = {
-  "src/work": ["readClaimed", "settleEncoded", "complete", "completeAndDrop"],
+  "src/work": ["claimDue", "claimPriority", "readClaimed", "settleEncoded", "complete", "completeAndDrop"],
 };
 
 /** Manager operations that take a `RequestContext`: they act before, beside or across tenants. */

@@ -194,7 +194,8 @@ Deno.test("on Postgres: migrate tells the state, check is content, enqueue and s
     const env = urls(db);
     await db.adminSql("insert into core.orgs (id, name, created_at) values ($1, 'Acme', now())", [ORG]);
     const status = await runCli(["migrate", "status"], { env });
-    assert.deepEqual([status.code, status.out.every((line) => line.includes(": current"))], [0, true]);
+    assert.equal(status.code, 0);
+    for (const line of status.out) assert.match(line, /^(?:core|queue|activity): current|^fair: left out, optional/);
     const check = await runCli(["check"], { env });
     assert.deepEqual([check.code, check.errors], [0, []], check.out.join("\n"));
     assert.match(check.out.at(-1) ?? "", / 0 failed$/);
@@ -204,6 +205,52 @@ Deno.test("on Postgres: migrate tells the state, check is content, enqueue and s
   } finally {
     await db.drop();
   }
+});
+
+Deno.test("on Postgres: a worker that is to claim fairly asks for the index, which is made and taken back by its name", async () => {
+  const db = await createTestDatabase(CHAINS);
+  try {
+    const env = urls(db);
+    const fair = ["--claim-order", "fair"];
+    const migrate = (...args: string[]) => runCli(["migrate", ...args], { env });
+    assert.deepEqual((await migrate("up")).out, ["core, queue, activity: nothing to do"]);
+    const refused = await runCli(["--http", "off", ...QUIET, ...fair], { env });
+    assert.deepEqual([refused.code, refused.errors.length], [1, 1]);
+    assert.match(refused.errors[0] ?? "", /Cannot use --claim-order fair as .* run `migrate up --chain fair`/);
+    const missing = await runCli(["check", ...fair], { env });
+    assert.equal(missing.code, 1);
+    assert.ok(missing.out.some((line) => /^fail +schema fair .*migrate up --chain fair/.test(line)));
+    assert.equal((await runCli(["check"], { env })).code, 0);
+
+    assert.deepEqual((await migrate("up", "--chain", "fair")).out, ["applied fair 0001_claim_by_org"]);
+    assert.ok((await migrate("status")).out.includes("fair: current, version 1 of 1"));
+    await db.adminSql("insert into core.orgs (id, name, created_at) values ($1, 'Acme', now())", [ORG]);
+    await runCli(["enqueue", ...QUIET], { env, stdin: LINES });
+    assert.equal(await serveUntil(fair, env, ["a", "c"]), 0);
+
+    const beneath = await migrate("down", "--chain", "queue");
+    assert.equal(beneath.code, 2);
+    assert.match(beneath.errors.join("|"), /fair stands on it: run `migrate down --chain fair` first/);
+    assert.deepEqual((await migrate("down", "--chain", "fair")).out, ["took back fair 0001_claim_by_org"]);
+    assert.equal((await migrate("status")).code, 0);
+    assert.deepEqual((await migrate("down", "--chain", "queue")).out, ["took back queue 0001_work_items"]);
+  } finally {
+    await db.drop();
+  }
+});
+
+Deno.test("on SQLite a worker that is to claim fairly makes the index itself", async () => {
+  await withSqlite(async (store) => {
+    await runCli(["enqueue", "--store", store], { stdin: LINES });
+    const status = () => runCli(["migrate", "status", "--store", store]);
+    assert.ok((await status()).out.some((line) => line.startsWith("fair: left out")));
+    assert.equal(await serveUntil(["--store", store, "--claim-order", "fair"], {}, ["a", "c"]), 0);
+    assert.ok((await status()).out.includes("fair: current, version 1 of 1"));
+    // Once made it is kept up to date, whoever claims.
+    const more = `{"org":"${ORG}","kind":"ECHO","key":"d","payload":{"text":"4"}}`;
+    await runCli(["enqueue", "--store", store], { stdin: more });
+    assert.equal(await serveUntil(["--store", store], {}, ["d"]), 0);
+  });
 });
 
 Deno.test("on Postgres: an unmigrated database and a wrong password end a worker with the fix, exit 1", async () => {

@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { newId } from "../../src/core/ids.ts";
 import { PostgresClient } from "../../src/db/client.ts";
-import { CHAINS } from "../../src/migrations.ts";
+import { CHAINS, FAIR_CHAIN } from "../../src/migrations.ts";
 import { ClaimFloors } from "../../src/work/storage/claim_floors.ts";
 import { PostgresWorkStorage } from "../../src/work/storage/postgres.ts";
 import { workSql } from "../../src/work/storage/sql.ts";
@@ -18,10 +18,10 @@ const MANY = 20_000;
 const DUE = 500;
 
 /** Rows of one state, `values` being kind, status, ready, priority, available_at and lease_expires_at over `g`. */
-function put(database: TestDatabase, count: number, values: string): Promise<unknown> {
+function put(database: TestDatabase, count: number, values: string, orgSql = `'${ORG}'::uuid`): Promise<unknown> {
   return database.adminSql(`insert into queue.work_items (org_id, id, created_at, created_by, updated_at, updated_by,
       idempotency_key, payload, kind, status, ready, priority, available_at, lease_expires_at)
-    select '${ORG}', gen_random_uuid(), now(), '${ORG}', now(), '${ORG}', g::text, '{"n":1}', ${values}
+    select ${orgSql}, gen_random_uuid(), now(), '${ORG}', now(), '${ORG}', g::text, '{"n":1}', ${values}
     from generate_series(1, ${count}) g`);
 }
 
@@ -62,15 +62,24 @@ const SCENARIOS: Readonly<Record<string, (database: TestDatabase) => Promise<unk
 /** Pages of the index whose entries are all dead, until a vacuum: stepped over without a look at their rows. */
 const LEAVES: Readonly<Record<string, number>> = { "rows in flight": 30 };
 
+interface Look {
+  readonly floors?: ClaimFloors;
+  /** Claims in turns, behind this org. */
+  readonly fairBehind?: string;
+}
+
 /** Pages a claim of `limit` items touches. Nothing is kept: it is rolled back. */
-async function pagesOf(database: TestDatabase, kinds: readonly string[], limit: number, floors = new ClaimFloors()) {
+async function pagesOf(database: TestDatabase, kinds: readonly string[], limit: number, look: Look = {}) {
   const client = await PostgresClient.open(database.url("system"), { indexPlans: true });
   try {
     const sql = workSql("now()");
-    await client.script(`prepare claim as ${kinds.length === 1 ? sql.claimOneKind : sql.claimKinds}`);
+    const fair = look.fairBehind !== undefined;
+    const [one, several] = fair ? [sql.claimFairlyOneKind, sql.claimFairlyKinds] : [sql.claimOneKind, sql.claimKinds];
+    await client.script(`prepare claim as ${kinds.length === 1 ? one : several}`);
     await client.query("set plan_cache_mode = force_generic_plan");
-    const ranges = JSON.stringify(floors.ranges(kinds, 0).ranges);
-    const call = `execute claim('default', '${ranges}', ${limit}, 'w', '${newId()}', 30000)`;
+    const where = JSON.stringify(fair ? kinds : (look.floors ?? new ClaimFloors()).ranges(kinds, 0).ranges);
+    const turns = fair ? `, '${JSON.stringify({ start: look.fairBehind })}', 0` : "";
+    const call = `execute claim('default', '${where}', ${limit}, 'w', '${newId()}', 30000${turns})`;
     let pages = 0;
     let rows = 0;
     // The first one marks what it found dead in the index, as each claim does for those behind it.
@@ -90,7 +99,7 @@ async function pagesOf(database: TestDatabase, kinds: readonly string[], limit: 
 }
 
 async function withDatabase<T>(work: (database: TestDatabase) => Promise<T>): Promise<T> {
-  const database = await createTestDatabase(CHAINS);
+  const database = await createTestDatabase([...CHAINS, FAIR_CHAIN]);
   try {
     for (const table of ["work_items", "work_history", "work_keys"]) {
       await database.adminSql(`alter table queue.${table} set (autovacuum_enabled = false)`);
@@ -149,7 +158,7 @@ Deno.test("behind an old snapshot a claim from its floors reads few pages, and f
       );
       const [fromStart, fromFloor] = [
         await pagesOf(database, ["A_KIND"], 1),
-        await pagesOf(database, ["A_KIND"], 1, floors),
+        await pagesOf(database, ["A_KIND"], 1, { floors }),
       ];
       assert.ok(fromStart > 500, `${fromStart} pages: nothing stood in the way`);
       assert.ok(fromFloor < 50, `${fromFloor} pages`);
@@ -157,3 +166,58 @@ Deno.test("behind an old snapshot a claim from its floors reads few pages, and f
       reader.destroy();
     }
   }));
+
+/** The n-th org, in the order of the index. */
+const orgOf = (n: number) => `00000000-0000-4000-8000-${String(n).padStart(12, "0")}`;
+/** `count` due items, one after the other of each of so many orgs, from the first on. */
+const dueOfOrgs = (database: TestDatabase, count: number, orgs: number, first = 1) =>
+  put(
+    database,
+    count,
+    "'A_KIND', 'queued', true, 10, now() - g * interval '1 ms', null",
+    `('00000000-0000-4000-8000-' || lpad((${first} + g % ${orgs})::text, 12, '0'))::uuid`,
+  );
+
+Deno.test("a fair claim reads as few pages beside an org's backlog, and among many orgs, as without", async () => {
+  const kinds = [["A_KIND"], ["A_KIND", "ABSENT_1", "ABSENT_2"]];
+  const measure = async (database: TestDatabase, fairBehind: string) => {
+    const pages: number[] = [];
+    for (const some of kinds) {
+      for (const limit of [1, 100]) pages.push(await pagesOf(database, some, limit, { fairBehind }));
+    }
+    return pages;
+  };
+  // The last org with work is behind: the turn comes round past all of them.
+  const twoAlone = await withDatabase(async (database) => {
+    await dueOfOrgs(database, 200, 2);
+    return await measure(database, orgOf(9));
+  });
+  const manyAlone = await withDatabase(async (database) => {
+    await dueOfOrgs(database, 200, 100);
+    return await measure(database, orgOf(50));
+  });
+  const backlog = await withDatabase(async (database) => {
+    await dueOfOrgs(database, MANY, 1, 2);
+    await dueOfOrgs(database, 10, 1, 1);
+    return await measure(database, orgOf(9));
+  });
+  const backlogFirst = await withDatabase(async (database) => {
+    await dueOfOrgs(database, MANY, 1, 1);
+    await dueOfOrgs(database, 10, 1, 2);
+    return await measure(database, orgOf(1));
+  });
+  const orgs = await withDatabase(async (database) => {
+    await dueOfOrgs(database, 2_000, 2_000);
+    return await measure(database, orgOf(1_950));
+  });
+  const found: string[] = [];
+  const compare = (name: string, pages: readonly number[], alone: readonly number[]) =>
+    pages.forEach((n, i) => {
+      // A level more of each index at each of up to as many orgs as items.
+      if (n > (alone[i] ?? 0) * 2 + 20) found.push(`${name}: ${n} pages where ${alone[i]} do alone (case ${i})`);
+    });
+  compare("a backlog behind ten", backlog, twoAlone);
+  compare("a backlog before ten", backlogFirst, twoAlone);
+  compare("2,000 orgs with an item each", orgs, manyAlone);
+  assert.deepEqual(found, []);
+});

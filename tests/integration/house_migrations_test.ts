@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { migrateDown, migrateUp, migrationStatus, openMigrationConnection } from "../../src/db/migrator.ts";
 import { SqliteDatabase } from "../../src/db/sqlite.ts";
 import { migrateSqliteDown, migrateSqliteUp } from "../../src/db/sqlite_migrator.ts";
-import { CHAINS as HOUSE_CHAINS } from "../../src/migrations.ts";
+import { CHAINS as HOUSE_CHAINS, OPTIONAL_CHAINS } from "../../src/migrations.ts";
 import { SHIPMENTS_CHAIN } from "../../workers/shipment-notifier/shipments/chain.ts";
 import { createEmptyDatabase } from "../support/postgres.ts";
 
-// The house's, and those of the workers that keep records of their own.
-const CHAINS = [...HOUSE_CHAINS, SHIPMENTS_CHAIN];
+// The house's, the optional ones too, and those of the workers that keep records of their own.
+const CHAINS = [...HOUSE_CHAINS, ...OPTIONAL_CHAINS, SHIPMENTS_CHAIN];
 
 const OBJECTS = `
   select n.nspname || '.' || c.relname || ' ' || c.relkind::text as object

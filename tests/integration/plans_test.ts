@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { PostgresClient } from "../../src/db/client.ts";
 import { newId } from "../../src/core/ids.ts";
-import { CHAINS } from "../../src/migrations.ts";
+import { CHAINS, FAIR_CHAIN } from "../../src/migrations.ts";
 import { outboxSql } from "../../src/outbox/storage/sql.ts";
 import { ClaimFloors } from "../../src/work/storage/claim_floors.ts";
 import * as sqliteSql from "../../src/work/storage/sqlite_sql.ts";
@@ -46,6 +46,8 @@ function statements(): Readonly<Record<string, Statement>> {
   const ranges = (...kinds: string[]) => json(new ClaimFloors().ranges(kinds, 0).ranges);
   const absent = Array.from({ length: 19 }, (_, i) => `ABSENT_${i}`);
   const claim = (which: string) => `'default', ${which}, 10, 'w', '${newId()}', 30000`;
+  // Behind an org that is, so that the turns come round.
+  const fairly = (kinds: string[]) => `${claim(json(kinds))}, ${json({ start: ORG })}, 0`;
   const refs = json(Array.from({ length: 100 }, (_, n) => ({
     n,
     org_id: ORG,
@@ -72,6 +74,9 @@ function statements(): Readonly<Record<string, Statement>> {
     claim_one: system(work.claimOneKind, claim(ranges("A_KIND"))),
     claim_absent: system(work.claimOneKind, claim(ranges("ABSENT"))),
     claim_kinds: system(work.claimKinds, claim(ranges("A_KIND", ...absent))),
+    claim_fair: system(work.claimFairlyOneKind, fairly(["A_KIND"])),
+    claim_fair_absent: system(work.claimFairlyOneKind, fairly(["ABSENT"])),
+    claim_fair_kinds: system(work.claimFairlyKinds, fairly(["A_KIND", ...absent])),
     claim_floors: system(work.claimOneKind, claim(json(floorsOf("A_KIND")))),
     complete: system(work.complete, arrays),
     complete_and_drop: system(work.completeAndDrop, arrays),
@@ -159,7 +164,7 @@ const SORTS_UNTIL_ANALYZED = ["outbox_read_pending", "fail_stale_of", "orgs_with
 
 for (const made of ["while the tables were empty", "with fresh statistics"]) {
   Deno.test(`plans made ${made} read no backlog`, async () => {
-    const database = await createTestDatabase(CHAINS);
+    const database = await createTestDatabase([...CHAINS, FAIR_CHAIN]);
     const clients = {
       system: await PostgresClient.open(database.url("system"), { indexPlans: true }),
       runtime: await PostgresClient.open(database.url("runtime"), { indexPlans: true }),
@@ -201,7 +206,7 @@ for (const made of ["while the tables were empty", "with fresh statistics"]) {
 }
 
 Deno.test("no statement of the embedded store sorts or scans a table, but the rare look for a lost claim", async () => {
-  const test = await openTestStore("sqlite :memory:");
+  const test = await openTestStore("sqlite :memory:", [...CHAINS, FAIR_CHAIN]);
   try {
     const found: string[] = [];
     for (const [name, sql] of Object.entries(sqliteSql)) {

@@ -2,7 +2,7 @@
  * Statements without a tenant: what they are named by (org, id, token) is all that opens a row. On every engine.
  */
 import assert from "node:assert/strict";
-import { CHAINS } from "../../src/migrations.ts";
+import { CHAINS, OPTIONAL_CHAINS } from "../../src/migrations.ts";
 import { SHIPMENTS_CHAIN } from "../../workers/shipment-notifier/shipments/chain.ts";
 import { production, readSources } from "../house/source_files.ts";
 import { type AllStorages, allStorages, makeWorld, MARK } from "../support/breach_world.ts";
@@ -10,7 +10,7 @@ import { ENGINES, openTestStore, type TestStore } from "../support/stores.ts";
 import { rowsOf, saidBy } from "../support/tenant_breach.ts";
 import { TENANTLESS_CASES, type TenantlessCase } from "../support/tenantless_statements.ts";
 
-// `claim` picks one of two texts; `failOrphaned` shares `settle`'s.
+// `claim` picks one of four texts; `failOrphaned` shares `settle`'s.
 const BY_HAND = ["work.claim", "work.failOrphaned"];
 
 Deno.test("the list of tenant-less statements holds every one of the storages, and no other", async () => {
@@ -27,7 +27,7 @@ Deno.test("the list of tenant-less statements holds every one of the storages, a
 
 for (const engine of ENGINES) {
   Deno.test(`stolen tokens, guessed ids and other orgs' ids change and reveal nothing without a tenant, on ${engine}`, async () => {
-    const test = await openTestStore(engine, [...CHAINS, SHIPMENTS_CHAIN]);
+    const test = await openTestStore(engine, [...CHAINS, ...OPTIONAL_CHAINS, SHIPMENTS_CHAIN]);
     try {
       const storages = allStorages(test.store);
       for (const one of TENANTLESS_CASES) await reachesNot(test, storages, one);

@@ -140,9 +140,12 @@ export const TENANTLESS_CASES: readonly TenantlessCase[] = [
     name: "work.claim",
     async act({ work }, { queued }) {
       const ask = { worker: "b", leaseMs: 60_000, limit: 100, token: newId() };
-      assert.deepEqual(await work.claim({ ...ask, lane: newId(), kinds: [KIND] }), []);
-      assert.deepEqual(await work.claim({ ...ask, lane: queued.lane, kinds: ["OTHER"] }), []);
-      assert.deepEqual(await work.claim({ ...ask, lane: queued.lane, kinds: ["OTHER", "ANOTHER"] }), []);
+      for (const order of ["due", "fair"] as const) {
+        const claim = (lane: string, ...kinds: string[]) => work.claim({ ...ask, order, lane, kinds });
+        assert.deepEqual(await claim(newId(), KIND), []);
+        assert.deepEqual(await claim(queued.lane, "OTHER"), []);
+        assert.deepEqual(await claim(queued.lane, "OTHER", "ANOTHER"), []);
+      }
     },
   },
   {

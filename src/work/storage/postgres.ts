@@ -26,6 +26,7 @@ import type {
 } from "../storage.ts";
 import type { InsertOutcome, WorkItem, WorkStatus } from "../types.ts";
 import { ClaimFloors } from "./claim_floors.ts";
+import { FairClaims } from "./fair_claims.ts";
 import {
   type ClaimedRow,
   type Encoded,
@@ -55,6 +56,7 @@ export class PostgresWorkStorage implements WorkStorage {
   readonly #sql: WorkSql;
   /** By lane. */
   readonly #floors = new Map<string, ClaimFloors>();
+  readonly #fair: FairClaims;
   /** Where the last purge of keys ended: a time as the database wrote it. */
   #keysLookedUntil = "-infinity";
 
@@ -62,6 +64,7 @@ export class PostgresWorkStorage implements WorkStorage {
   constructor(db: Database, options: { nowSql?: string } = {}) {
     this.#db = db;
     this.#sql = workSql(options.nowSql ?? "now()");
+    this.#fair = new FairClaims(db, this.#sql, (request) => this.#claimDue(request));
   }
 
   async createItems(
@@ -109,9 +112,13 @@ export class PostgresWorkStorage implements WorkStorage {
     return { id: String(row.holder_id), item: row.id === null ? null : toItem(row) };
   }
 
-  async claim(request: ClaimRequest): Promise<OwnedItem[]> {
+  claim(request: ClaimRequest): Promise<OwnedItem[]> {
+    invariant(request.kinds.length > 0, "a claim names at least one kind");
+    return request.order === "fair" ? this.#fair.claim(request) : this.#claimDue(request);
+  }
+
+  async #claimDue(request: ClaimRequest): Promise<OwnedItem[]> {
     const { lane, kinds, limit, worker, token, leaseMs } = request;
-    invariant(kinds.length > 0, "a claim names at least one kind");
     const floors = this.#floors.get(lane) ?? new ClaimFloors();
     this.#floors.set(lane, floors);
     const startMs = performance.now();

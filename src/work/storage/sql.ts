@@ -14,6 +14,7 @@
  * @module
  */
 import { claim, dueOfKinds, dueOfOneKind, promote } from "./claim_sql.ts";
+import { claimFairly } from "./fair_sql.ts";
 import { DONE_COLUMNS, FEW, LIVE_COLUMNS } from "./columns.ts";
 import { complete, extendLeases, settle } from "./settle_sql.ts";
 import { failStaleOf, purgeItems, purgeKeys, readGauges, requeueStale, takeSweepSteps } from "./sweep_sql.ts";
@@ -25,6 +26,8 @@ export interface WorkSql {
   readonly readItemByKey: string;
   readonly claimOneKind: string;
   readonly claimKinds: string;
+  readonly claimFairlyOneKind: string;
+  readonly claimFairlyKinds: string;
   readonly readClaimed: string;
   readonly complete: string;
   readonly completeAndDrop: string;
@@ -60,6 +63,8 @@ export function workSql(now: string): WorkSql {
       where k.org_id = $1::uuid and k.key = $2 and current_setting('laneway.org_id', true) = $1::text`,
     claimOneKind: claim(now, dueOfOneKind(now)),
     claimKinds: claim(now, dueOfKinds(now)),
+    claimFairlyOneKind: claimFairly(now, "one"),
+    claimFairlyKinds: claimFairly(now, "several"),
     readClaimed: `select ${LIVE_COLUMNS} from queue.work_items w where w.status = 'claimed' and w.claim_token = $1::uuid
       order by w.priority, w.available_at, w.id`,
     complete: complete(now, true),

@@ -25,6 +25,8 @@ import type {
   WriteOutcome,
 } from "../storage.ts";
 import type { InsertOutcome, WorkItem, WorkStatus } from "../types.ts";
+import { FairTurns } from "./fair_turns.ts";
+import { firstOf, pickFairly } from "./sqlite_fair.ts";
 import { toOwned } from "./sqlite_rows.ts";
 import * as sql from "./sqlite_sql.ts";
 import { KEYS_LOOKED_AT } from "./sweep_sql.ts";
@@ -33,6 +35,7 @@ import { KEYS_LOOKED_AT } from "./sweep_sql.ts";
 export class SqliteWorkStorage implements WorkStorage {
   readonly engine = "sqlite";
   readonly #db: SqliteDatabase;
+  readonly #turns = new FairTurns();
   #keysLookedUntilMs = 0;
 
   constructor(db: SqliteDatabase) {
@@ -65,7 +68,7 @@ export class SqliteWorkStorage implements WorkStorage {
 
   claim(request: ClaimRequest): Promise<OwnedItem[]> {
     return this.#db.write((s) => {
-      const due = pickDue(s, request);
+      const due = request.order === "fair" ? pickFairly(s, request, this.#turns) : pickDue(s, request);
       if (due.length === 0) return [];
       const leaseExpiresAt = s.nowMs + request.leaseMs;
       const rowids = JSON.stringify(due);
@@ -262,12 +265,7 @@ function createItem(s: SqliteSession, orgId: string, insert: ItemInsert): Insert
  */
 function pickDue(s: SqliteSession, request: ClaimRequest): SqliteParam[] {
   const heads = request.kinds.map((kind) => s.rows(sql.DUE_OF_KIND, request.lane, kind, s.nowMs, request.limit));
-  const rows = heads.length === 1 ? heads[0] ?? [] : heads.flat().sort(byDueOrder).slice(0, request.limit);
-  return rows.map(([rowid]) => rowid ?? null);
-}
-
-function byDueOrder([, priorityA, dueA, idA]: SqliteParam[], [, priorityB, dueB, idB]: SqliteParam[]): number {
-  return Number(priorityA) - Number(priorityB) || Number(dueA) - Number(dueB) || (String(idA) < String(idB) ? -1 : 1);
+  return firstOf(heads, request.limit);
 }
 
 // The engine returns what it updated in the order of its rowids.

@@ -42,6 +42,22 @@ export const DUE_OF_KIND = `
   select rowid, priority, available_at, id from queue_work_items
   where status = 'queued' and ready = 1 and lane = ? and kind = ? and available_at <= ?
   order by priority, available_at, id limit ? + 0`;
+// Fair claims: only the index of the chain `fair` holds orgs in order, so without it these fail.
+const DUE_BY_ORG = `from queue_work_items indexed by queue_work_items_fair
+  where status = 'queued' and ready = 1 and lane = ? and kind = ? and priority = ?`;
+export const NEXT_ORG = `
+  select org_id ${DUE_BY_ORG} and org_id > ? and available_at <= ? order by org_id limit 1`;
+export const DUE_OF_ORG = `
+  select rowid, priority, available_at, id ${DUE_BY_ORG} and org_id = ? and available_at <= ?
+  order by available_at, id limit ? + 0`;
+export const DUE_FROM_PRIORITY = `
+  select priority from queue_work_items
+  where status = 'queued' and ready = 1 and lane = ? and kind = ? and priority >= ? and available_at <= ?
+  order by priority, available_at, id limit 1`;
+export const DUE_OF_PRIORITY = `
+  select rowid, priority, available_at, id from queue_work_items
+  where status = 'queued' and ready = 1 and lane = ? and kind = ? and priority = ? and available_at <= ?
+  order by available_at, id limit ? + 0`;
 // All of a batch at once: a statement a row takes 17 µs an item, this one 7.
 export const CLAIM_ROWS = `
   update queue_work_items set status = 'claimed', claimed_by = ?, claim_token = ?, lease_expires_at = ?,

@@ -1,0 +1,1 @@
+drop index if exists queue.work_items_fair;

@@ -1,0 +1,1 @@
+drop index if exists queue_work_items_fair;
