@@ -59,7 +59,7 @@ export { type MetricLabels, type MetricName, METRICS, type Metrics, noMetrics } 
 
 // Topics and the cache.
 export { MemoryTopics } from "./src/infra/memory_topics.ts";
-export type { TopicEvent, TopicName, TopicPayloads, Topics } from "./src/infra/topics.ts";
+export type { CarriedHint, TopicEvent, TopicName, TopicPayloads, Topics } from "./src/infra/topics.ts";
 export { MemoryCache } from "./src/infra/memory_cache.ts";
 export type { Cache, CacheScope } from "./src/infra/cache.ts";
 
