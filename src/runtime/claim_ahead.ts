@@ -16,7 +16,7 @@ export const LONGEST_WAIT_MS = 1_000;
 /** Rates are taken over at least this long, milliseconds. */
 const WINDOW_MS = 10;
 const FIRST = 10;
-const MOST = 500;
+const MOST = 1_000;
 
 /** Items that are claimed and wait for a slot, and how many may. */
 export class ClaimAhead {

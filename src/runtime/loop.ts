@@ -13,6 +13,8 @@ import type { WorkerRuntimeOptions } from "./types.ts";
 
 /** The most items of one claim. */
 const CLAIM_BATCH = 500;
+/** Claims of this many items that come back full are asked for two at a time. */
+const BUSY_FROM = 100;
 const FIRST_BACKOFF_MS = 100;
 const LONGEST_BACKOFF_MS = 3_000;
 
@@ -39,6 +41,11 @@ export class Loop {
   readonly #rctx: RequestContext;
   readonly #lookout: Lookout;
   readonly #stopClaiming = new AbortController();
+  /** Items asked for by claims on their way. */
+  #asked = 0;
+  /** Whether the last claim was large and came back full. */
+  #busy = false;
+  #second: Promise<void> | null = null;
 
   constructor(parts: LoopParts) {
     this.#o = parts.options;
@@ -68,25 +75,29 @@ export class Loop {
 
   /** Claims until `stopClaiming`. Never throws. */
   async turn(): Promise<void> {
-    const { clock, heartbeatMs } = this.#o;
+    const { clock } = this.#o;
     const stop = this.#stopClaiming.signal;
     let backoffMs = FIRST_BACKOFF_MS;
     let hinted = false;
     while (!stop.aborted) {
       this.#health.beat();
-      const limit = Math.min(this.runs.room(), CLAIM_BATCH);
-      if (limit <= 0) {
-        await this.runs.slotFreed.within(heartbeatMs / 2, { clock, stop });
-        // Handlers that end together free their slots one after the other in this turn of the event loop: claim for all.
-        await clock.sleep(0, stop);
+      const limit = this.#room();
+      // While the second loop's claim is on its way, few slots are not worth one.
+      if (limit <= 0 || (this.#asked > 0 && limit < BUSY_FROM)) {
+        await this.#slotFreed();
         continue;
       }
       try {
-        const found = await this.#take(await this.#claim(limit));
+        this.#health.asking();
+        const promoted = await this.#lookout.prepare();
+        const found = await this.#claim(limit, promoted);
         backoffMs = FIRST_BACKOFF_MS;
+        this.#busy = limit >= BUSY_FROM && found === limit;
+        if (this.#busy) this.#second ??= this.#claimBeside();
         this.#lookout.answered(found, hinted);
         hinted = found < limit && await this.#lookout.rest();
       } catch (error) {
+        this.#busy = false;
         this.#health.failed("claim", error);
         this.#o.metrics.count("laneway_claim_failures_total");
         // No wake-up shortens this: a hint says nothing of whether the database is back.
@@ -94,18 +105,58 @@ export class Loop {
         backoffMs = Math.min(backoffMs * 2, LONGEST_BACKOFF_MS);
       }
     }
+    await this.#second;
   }
 
-  async #claim(limit: number): Promise<Claim> {
+  /**
+   * A second loop of claims, as long as those of the first come back full: while this process begins what one claim
+   * brought, the database makes the next one. A failure ends it, and is left to the first to meet.
+   */
+  async #claimBeside(): Promise<void> {
+    try {
+      while (this.#busy && !this.#stopClaiming.signal.aborted) {
+        const limit = this.#room();
+        if (limit < BUSY_FROM) await this.#slotFreed();
+        else if (await this.#claim(limit, 0) < limit) break;
+      }
+    } catch (error) {
+      this.#health.failed("claim", error);
+    } finally {
+      this.#second = null;
+    }
+  }
+
+  /** How many items to ask for now. */
+  #room(): number {
+    return Math.min(this.runs.room() - this.#asked, CLAIM_BATCH);
+  }
+
+  async #slotFreed(): Promise<void> {
+    const { clock, heartbeatMs } = this.#o;
+    const stop = this.#stopClaiming.signal;
+    await this.runs.slotFreed.within(heartbeatMs / 2, { clock, stop });
+    // Handlers that end together free their slots one after the other in this turn of the event loop: claim for all.
+    await clock.sleep(0, stop);
+  }
+
+  /** @returns How many items the runs took. */
+  async #claim(limit: number, promoted: number): Promise<number> {
     const { clock, managers, lane, kinds, worker, leaseMs, claimOrder: order } = this.#o;
-    this.#health.asking();
-    const promoted = await this.#lookout.prepare();
-    const sentAt = { monotonicMs: clock.monotonic(), wallMs: clock.now() };
-    const claimed = await managers.work.claim(this.#rctx, { lane, kinds, worker, leaseMs, limit, order });
-    this.#health.answered("claim");
-    // Due now and not taken here: others may have slept past it.
-    if (promoted > claimed.length) void this.#o.topics.publish("WORK_AVAILABLE", { lane: null });
-    return { sentAt, claimed };
+    this.#asked += limit;
+    let taken: Promise<number>;
+    try {
+      const sentAt = { monotonicMs: clock.monotonic(), wallMs: clock.now() };
+      const claimed = await managers.work.claim(this.#rctx, { lane, kinds, worker, leaseMs, limit, order });
+      this.#health.answered("claim");
+      // Due now and not taken here: others may have slept past it.
+      if (promoted > claimed.length) void this.#o.topics.publish("WORK_AVAILABLE", { lane: null });
+      taken = this.#take({ sentAt, claimed });
+    } finally {
+      // From here on they count as held.
+      this.#asked -= limit;
+      if (this.#second !== null) this.runs.slotFreed.fire();
+    }
+    return await taken;
   }
 
   /** Hands what was claimed to the runs, or back. @returns How many items the runs took. */
@@ -122,7 +173,6 @@ export class Loop {
       return 0;
     }
     for (const { item } of claimed) metrics.count("laneway_items_claimed_total", { kind: item.kind, lane });
-    await this.runs.take(claimed, sentAt);
-    return claimed.length;
+    return await this.runs.take(claimed, sentAt);
   }
 }

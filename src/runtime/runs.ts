@@ -20,6 +20,8 @@ export const ABORT_GRACE_MS = 2_000;
 /** How long an item claimed ahead of the free slots may be expected to wait. */
 const DEFAULT_CLAIM_AHEAD_MS = 50;
 
+const BESIDE_LONE = "handed back: an item beside it runs alone";
+
 /** What `Runs` is made of, beside the worker's own options. */
 export interface RunsOptions extends WorkerRuntimeOptions {
   readonly keeper: LeaseKeeper;
@@ -84,8 +86,15 @@ export class Runs {
   /**
    * Takes what one claim brought. Each item begins, or waits for a slot. Of those whose last claim expired one is run
    * alone; the others, and what waits, are handed back first: what it does to this process must not cost them an attempt.
+   * So is all of a claim that was on its way meanwhile.
+   *
+   * @returns How many items it took.
    */
-  async take(claimed: readonly ClaimedItem[], sentAt: SentAt): Promise<void> {
+  async take(claimed: readonly ClaimedItem[], sentAt: SentAt): Promise<number> {
+    if (this.#lone !== null) {
+      await this.returnUnstarted(claimed, BESIDE_LONE);
+      return 0;
+    }
     const suspects: ClaimedItem[] = [];
     for (const item of claimed) {
       if (item.item.expiries > 0) suspects.push(item);
@@ -94,11 +103,13 @@ export class Runs {
     if (this.#ahead.waiting > 0) this.#deadlines.add(LONGEST_WAIT_MS, () => void this.#giveBackOverdue());
     const [lone, ...others] = suspects;
     if (lone !== undefined) {
-      await this.#giveBack(this.#ahead.takeAll(), "handed back: an item beside it runs alone");
+      this.#lone = lone;
+      await this.#giveBack(this.#ahead.takeAll(), BESIDE_LONE);
       await this.returnUnstarted(others, "handed back: it runs with nothing beside it");
       void this.#runAlone(lone, sentAt);
     }
     this.#o.metrics.set("laneway_items_running", this.#running);
+    return claimed.length;
   }
 
   /** Hands back what is claimed and was not taken. Best effort: else its lease expires. */
@@ -210,7 +221,6 @@ export class Runs {
    */
   async #runAlone(claimed: ClaimedItem, sentAt: { monotonicMs: number; wallMs: number }): Promise<void> {
     const { clock, leaseMs } = this.#o;
-    this.#lone = claimed;
     const run = this.#add(claimed, sentAt);
     const untilMs = clock.monotonic() + leaseMs;
     while (this.#runs.size > 1 && clock.monotonic() < untilMs && !this.#stop.aborted) {
