@@ -71,6 +71,90 @@ Deno.test("the next item is claimed while outcomes are on their way, but no more
     for (const id of ids) await rig.untilStatus(ctx, id, "done");
   }));
 
+/** Claims of the rig, held up until they are let go, with how many are on their way and what they ask for. */
+function heldClaims(rig: WorkerRig) {
+  const waiting: { limit: number; go: () => void }[] = [];
+  const claim: WorkerRig["managers"]["work"]["claim"] = async (rctx, options) => {
+    const { promise, open } = gate();
+    waiting.push({ limit: options.limit, go: () => open() });
+    await promise;
+    return await rig.managers.work.claim(rctx, options);
+  };
+  return { waiting, claim };
+}
+
+/** Lets every claim go that waits. Always false, to be asked beside a condition. */
+function letGo(waiting: { go: () => void }[]): false {
+  for (const { go } of waiting.splice(0)) go();
+  return false;
+}
+
+Deno.test("while claims come back full two are on their way, and never for more items than there is room for", () =>
+  WorkerRig.with(async (rig) => {
+    const ctx = await rig.org();
+    const items = Array.from({ length: 1_500 }, () => ({
+      kind: TASK.name,
+      idempotencyKey: crypto.randomUUID(),
+      payload: {},
+    }));
+    await rig.managers.work.enqueueMany(ctx, items);
+    const { waiting, claim } = heldClaims(rig);
+    const hold = gate();
+    let begun = 0;
+    rig.start(async () => {
+      begun++;
+      await hold.promise;
+    }, { capacity: 1_200, claimAheadMs: 0, work: { claim } });
+    await rig.until("the first claim", () => waiting.length === 1);
+    letGo(waiting);
+    await rig.until("two claims", () => waiting.length === 2);
+    await rig.clock.tick(10);
+    assert.deepEqual(
+      waiting.map(({ limit }) => limit),
+      [500, 200],
+      "what 500 that run leave room for, and no third claim",
+    );
+    await rig.until("all slots are taken", () => letGo(waiting) || begun === 1_200);
+    await rig.clock.tick(10_000);
+    assert.equal(begun, 1_200);
+    hold.open();
+    await rig.until("all have begun", () => letGo(waiting) || begun === 1_500);
+  }));
+
+Deno.test("what a claim brings beside an item that is to run alone is handed back", () =>
+  WorkerRig.with(async (rig) => {
+    const ctx = await rig.org();
+    const enqueue = (count: number) =>
+      Promise.all(Array.from({ length: count }, () => rig.enqueue(ctx, { priority: 10 })));
+    await enqueue(1_200);
+    const { waiting, claim } = heldClaims(rig);
+    const alone = gate();
+    const begun: string[] = [];
+    let suspect = "";
+    rig.start(async (_ctx, item) => {
+      begun.push(item.id);
+      if (item.id === suspect) await alone.promise;
+    }, { capacity: 1_500, claimAheadMs: 0, work: { claim } });
+    await rig.until("the first claim", () => waiting.length === 1);
+    letGo(waiting);
+    await rig.until("two claims", () => waiting.length === 2);
+    suspect = await rig.enqueue(ctx, { priority: 1 });
+    await rig.db.write((s) => s.run("update queue_work_items set expiries = 2 where id = ?", suspect));
+    // The first of both brings the suspect; the other one comes while that is about to run.
+    letGo(waiting);
+    await rig.until("the suspect runs", () => begun.includes(suspect));
+    const beside = begun.length;
+    await rig.clock.tick(1_000);
+    assert.equal(begun.length, beside, "nothing begins beside it");
+    const rows = await rig.db.read((s) =>
+      s.all("select attempts, claims from queue_work_items where status = 'queued'")
+    );
+    assert.ok(rows.some(({ claims }) => Number(claims) > 0), "what the other claim brought went back");
+    assert.ok(rows.every(({ attempts }) => Number(attempts) === 0), "uncharged");
+    alone.open();
+    await rig.until("all have begun", () => letGo(waiting) || begun.length === 1_201);
+  }));
+
 Deno.test("items claimed ahead of quick handlers go back uncharged when a handler is slow all of a sudden", () =>
   WorkerRig.with(async (rig) => {
     const ctx = await rig.org();
