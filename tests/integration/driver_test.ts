@@ -338,6 +338,23 @@ Deno.test("close() gives up connections that are being opened into a black hole"
   }
 });
 
+Deno.test("a pool's plans keep to indexes; behind a pooler, which passes no settings on, they are the server's own", async () => {
+  const db = await createTestDatabase([]);
+  for (const [pooler, expected] of [["none", "off"], ["transaction", "on"]] as const) {
+    const pool = new Pool(db.url("system"), { max: 1, pooler });
+    try {
+      const [row] = await pool.run(
+        "select current_setting('enable_seqscan') as seq, current_setting('enable_bitmapscan') as bitmap",
+        [],
+      );
+      assert.deepEqual([row?.seq, row?.bitmap], [expected, expected]);
+    } finally {
+      await pool.close();
+    }
+  }
+  await db.drop();
+});
+
 Deno.test("a deadline cancels the statement on the server", async () => {
   const db = await createTestDatabase([EXAMPLE_CHAIN]);
   const pool = new Pool(db.url("system"), { max: 1, applicationName: "driver-deadline" });
