@@ -5,6 +5,7 @@
  *
  * @module
  */
+import { parseTimestamp } from "./timestamps.ts";
 import type net from "node:net";
 import postgres from "postgres";
 import type { Param, Row } from "./database.ts";
@@ -60,7 +61,7 @@ const TYPES = {
     to: 1184,
     from: [1082, 1114, 1184],
     serialize: (text: unknown) => text,
-    parse: (text: string) => new Date(text),
+    parse: parseTimestamp,
   },
 } as const;
 

@@ -35,7 +35,7 @@ function idOf(group: number, n: number): string {
 function floorsOf(kind: string) {
   const floors = new ClaimFloors();
   const places = [5, 10, 50].map((priority) => ({ kind, priority, availableAt: new Date(0) }));
-  floors.claimed({ all: true }, places, { startMs: 0, endMs: 60_000 });
+  floors.claimed({ all: true }, places, { startMs: 0, endMs: 60_000, limit: 100 });
   return floors.ranges([kind], 60_000).ranges;
 }
 
@@ -60,6 +60,7 @@ function statements(): Readonly<Record<string, Statement>> {
   })));
   const arrays = [() => ORG, (n: number) => idOf(4, n + 1), () => TOKEN]
     .map((part) => `'{${Array.from({ length: 100 }, (_, n) => part(n)).join(",")}}'`).join(", ");
+  const placed = `${arrays}, '{${Array.from({ length: 100 }, (_, n) => `"(0,${n + 1})"`).join(",")}}'`;
   const audited = json(Array.from({ length: 100 }, (_, n) => ({ org_id: ORG, id: idOf(5, n + 1), audit_id: TOKEN })));
   const pending = json(Array.from({ length: 100 }, (_, n) => ({ org_id: ORG, id: idOf(6, n + 1) })));
   const fresh = Array.from({ length: 500 }, (_, n) => ({ n, id: newId(), idempotency_key: `new ${n}`, payload: {} }));
@@ -80,6 +81,8 @@ function statements(): Readonly<Record<string, Statement>> {
     claim_floors: system(work.claimOneKind, claim(json(floorsOf("A_KIND")))),
     complete: system(work.complete, arrays),
     complete_and_drop: system(work.completeAndDrop, arrays),
+    complete_placed: system(work.completePlaced, placed),
+    complete_placed_and_drop: system(work.completePlacedAndDrop, placed),
     settle: system(work.settle, refs),
     extend_leases: system(work.extendLeases, `${refs}, 30000`),
     read_claims: system(work.readClaims, refs),

@@ -1,18 +1,21 @@
 /**
  * Where a claim begins to look.
  *
- * Behind an old snapshot (a report, a forgotten transaction, a dump) nothing that was claimed since can be removed from
- * the claim's index: each claim steps over all of it, 0.22 ms for every 1,000 items finished since, and after ten minutes
- * at 1,000 items a second a worker does little else. So, as long as looking from the beginning is slow, most claims begin
- * at the floor of each priority: the place of the last item claimed there. What arrives behind a floor (a commit that came
- * late) waits for the next look from the beginning, which is taken as soon as it costs a tenth of the time, at the latest
- * after 5 s. As long as looking is quick, as nearly always, every claim looks from the beginning.
+ * What was claimed leaves an entry in the claim's index until that is cleaned, and a look from the beginning steps over all
+ * of them: before each vacuum those of the last minute, a tenth of what draining a backlog costs; behind an old snapshot (a
+ * report, a forgotten transaction, a dump) all since then, 0.22 ms for every 1,000 items, so that after ten minutes at 1,000
+ * items a second a worker does little else. So most claims of a backlog begin at the floor of each priority: the place of
+ * the last item claimed there. What arrives behind a floor (a commit that came late) waits for the next look from the
+ * beginning:
+ *
+ * - As long as claims come back full, one is taken every 100 ms. One that does not is made up from the beginning at once.
+ * - After a slow one, the next is taken as soon as it costs a tenth of the time, at the latest after 5 s.
  *
  * ```
- *             a look from the beginning was slow
- *   beginning ─────────────────────────────────▶ floors, for ten times as long as that look took
- *       ▲                                           │
- *       └───────────────────────────────────────────┘
+ *             came back full, or was slow
+ *   beginning ───────────────────────────▶ floors, for 100 ms; ten times as long as a slow look took
+ *       ▲                                     │
+ *       └─────────────────────────────────────┘ also: came back short, unless looking is slow
  * ```
  *
  * @module
@@ -33,11 +36,19 @@ export interface Place {
   readonly availableAt: Date;
 }
 
+/** When a claim was sent and answered, and how many items it asked for. */
+export interface ClaimTimes {
+  readonly startMs: number;
+  readonly endMs: number;
+  readonly limit: number;
+}
+
 /** A look is slow when it takes longer than this, and this for each row it brings. */
 const SLOW_MS = 10;
 const SLOW_MS_PER_ROW = 0.2;
 /** Looks from the beginning take at most a tenth of the time, but one is taken at least every five seconds. */
 const PAUSE_PER_LOOK = 10;
+const BACKLOG_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
 /** The most ranges of one kind; a place of a priority beyond is forgotten, so it is looked at from its beginning. */
 const MAX_FLOORS = 8;
@@ -49,6 +60,7 @@ export class ClaimFloors {
   /** By kind, then by priority: epoch milliseconds of the last item claimed there. */
   readonly #floors = new Map<string, Map<number, number>>();
   #lookAtMs = -Infinity;
+  #slow = false;
 
   /** The ranges to look at now. `nowMs`: a monotonic time. */
   ranges(kinds: readonly string[], nowMs: number): { readonly all: boolean; readonly ranges: ClaimRange[] } {
@@ -56,17 +68,32 @@ export class ClaimFloors {
     return { all, ranges: kinds.flatMap((kind) => all ? [from(kind, LOWEST)] : this.#rangesOf(kind)) };
   }
 
-  /** What a claim over `ranges` brought, in claim order, and how long it took. */
-  claimed(look: { readonly all: boolean }, places: readonly Place[], times: { startMs: number; endMs: number }): void {
+  /**
+   * What a claim over `ranges` brought, in claim order, and how long it took.
+   *
+   * @returns Whether there may be more behind the floors, to be looked for at once: `ranges` now begins at the beginning.
+   */
+  claimed(look: { readonly all: boolean }, places: readonly Place[], claim: ClaimTimes): boolean {
     places.forEach(({ kind, priority, availableAt }, n) => {
       const next = places[n + 1];
       // Of neighbours that share a floor the last one is it.
       if (next?.kind !== kind || next.priority !== priority) this.#remember(kind, priority, availableAt.getTime());
     });
-    if (!look.all) return;
-    const tookMs = times.endMs - times.startMs;
-    const slow = tookMs > SLOW_MS + SLOW_MS_PER_ROW * places.length;
-    this.#lookAtMs = slow ? times.endMs + Math.min(tookMs * PAUSE_PER_LOOK, LONGEST_PAUSE_MS) : -Infinity;
+    const full = places.length === claim.limit;
+    if (look.all) {
+      const tookMs = claim.endMs - claim.startMs;
+      this.#slow = tookMs > SLOW_MS + SLOW_MS_PER_ROW * places.length;
+      const pauseMs = this.#slow
+        ? Math.min(tookMs * PAUSE_PER_LOOK, LONGEST_PAUSE_MS)
+        : full
+        ? BACKLOG_PAUSE_MS
+        : -Infinity;
+      this.#lookAtMs = claim.endMs + pauseMs;
+      return false;
+    }
+    if (full || this.#slow) return false;
+    this.#lookAtMs = -Infinity;
+    return true;
   }
 
   /** From the beginning up to the first floor, from there up to the next, and so on to the end. */

@@ -17,9 +17,12 @@ const KEPT = [
 /** The kept columns, as a list. */
 export const KEPT_COLUMNS: string = KEPT.join(", ");
 
+/** The same, of `queue.work_items w`. */
+export const KEPT_OF_ITEM: string = KEPT.map((column) => `w.${column}`).join(", ");
+
 /** All of an item's columns, of `queue.work_items w`. */
 export const LIVE_COLUMNS: string = [
-  ...KEPT.map((column) => `w.${column}`),
+  KEPT_OF_ITEM,
   ...["w.updated_at", "w.updated_by", "w.expiries", "w.status", "w.lease_expires_at", "w.claimed_by", "w.audit_id"],
 ].join(", ");
 
@@ -32,12 +35,13 @@ export const DONE_COLUMNS: string = [
 
 /**
  * What a claim returns of each row: what its caller cannot know. The rest is the same for all rows of one claim
- * (`PostgresWorkStorage.claim` fills it in), and each column costs the server and the client a conversion a row.
+ * (`PostgresWorkStorage.claim` fills it in), and each column costs the server and the client a conversion a row. Last the
+ * place the row has now, for `ClaimPlaces`.
  */
 export const CLAIMED_COLUMNS: string = [
   ...["org_id", "id", "created_at", "created_by", "request_id", "target_id", "available_at", "claims", "attempts"],
   ...["max_attempts", "priority", "kind", "weight", "host_preference", "idempotency_key", "traceparent", "payload"],
-  ...["last_error", "note", "expiries", "updated_at"],
+  ...["last_error", "note", "expiries", "updated_at", "ctid"],
 ].map((column) => `w.${column}`).join(", ");
 
 /**

@@ -7,25 +7,37 @@
 import { UnavailableError } from "../../core/errors.ts";
 import type { Database } from "../../db/database.ts";
 import type { ClaimRequest, OwnedItem } from "../storage.ts";
+import type { ClaimPlaces } from "./claim_places.ts";
 import { FairTurns } from "./fair_turns.ts";
-import { type ClaimedRow, toClaimed } from "./postgres_rows.ts";
+import { type ClaimedRow, placeOf, toClaimed } from "./postgres_rows.ts";
 import type { WorkSql } from "./sql.ts";
 
 /** What is left after so many is claimed in the order of priorities and times alone: in one statement. */
 const MAX_PRIORITIES = 4;
 
+/** What fair claims share with the storage they are part of. */
+export interface FairParts {
+  readonly sql: WorkSql;
+  readonly places: ClaimPlaces;
+  /** The claim in the other order. */
+  readonly claimDue: (request: ClaimRequest) => Promise<OwnedItem[]>;
+}
+
+/** Why a claim of several statements failed when some of them had claimed: as one whose answer was lost. */
+export function brokeOff(cause: unknown): UnavailableError {
+  const text = "Cannot tell what a claim holds as it broke off midway: look by its token";
+  return new UnavailableError(text, "unknown", { cause });
+}
+
 /** Claims that take turns of orgs. */
 export class FairClaims {
   readonly #db: Database;
-  readonly #sql: WorkSql;
-  readonly #claimDue: (request: ClaimRequest) => Promise<OwnedItem[]>;
+  readonly #parts: FairParts;
   readonly #turns = new FairTurns();
 
-  /** @param claimDue The claim in the other order. */
-  constructor(db: Database, sql: WorkSql, claimDue: (request: ClaimRequest) => Promise<OwnedItem[]>) {
+  constructor(db: Database, parts: FairParts) {
     this.#db = db;
-    this.#sql = sql;
-    this.#claimDue = claimDue;
+    this.#parts = parts;
   }
 
   /**
@@ -39,21 +51,14 @@ export class FairClaims {
       let from: number | null = 0;
       for (let n = 0; from !== null && owned.length < request.limit; n++) {
         const left = { ...request, limit: request.limit - owned.length };
-        if (n === MAX_PRIORITIES) return owned.concat(await this.#claimDue(left));
+        if (n === MAX_PRIORITIES) return owned.concat(await this.#parts.claimDue(left));
         const found = await this.#claimPriority(left, from);
         owned.push(...found.owned);
         from = found.next;
       }
       return owned;
     } catch (error) {
-      if (owned.length === 0) throw error;
-      throw new UnavailableError(
-        "Cannot tell what a claim holds as it broke off midway: look by its token",
-        "unknown",
-        {
-          cause: error,
-        },
-      );
+      throw owned.length === 0 ? error : brokeOff(error);
     }
   }
 
@@ -63,11 +68,13 @@ export class FairClaims {
     from: number,
   ): Promise<{ readonly owned: OwnedItem[]; readonly next: number | null }> {
     const { lane, kinds, limit, worker, token, leaseMs } = request;
-    const text = kinds.length === 1 ? this.#sql.claimFairlyOneKind : this.#sql.claimFairlyKinds;
+    const text = kinds.length === 1 ? this.#parts.sql.claimFairlyOneKind : this.#parts.sql.claimFairlyKinds;
     const turns = JSON.stringify(this.#turns.of(lane));
     const params = [lane, JSON.stringify(kinds), limit, worker, token, leaseMs, turns, from];
     const rows = (await this.#db.system(text, params, { asValues: true })) as unknown as FairRow[];
-    const claimed = rows.filter(isClaimed).map((row) => ({ turn: turnOf(row), owned: toClaimed(row, request) }));
+    const stamped = rows.filter(isClaimed);
+    this.#parts.places.remember(token, stamped.map(placeOf));
+    const claimed = stamped.map((row) => ({ turn: turnOf(row), owned: toClaimed(row, request) }));
     const [, level, more] = rows[0]?.slice(-TOLD) ?? [];
     const lastTurn = Math.max(0, ...claimed.map(({ turn }) => turn));
     const last = claimed.find(({ turn }) => turn > 0 && turn === lastTurn);

@@ -2,16 +2,17 @@ import assert from "node:assert/strict";
 import { UnavailableError } from "../../core/errors.ts";
 import type { Database, Param } from "../../db/database.ts";
 import type { ClaimRequest, OwnedItem } from "../storage.ts";
+import { ClaimPlaces } from "./claim_places.ts";
 import { FairClaims } from "./fair_claims.ts";
 import { FairTurns } from "./fair_turns.ts";
 import { workSql } from "./sql.ts";
 
 const REQUEST: ClaimRequest = { lane: "l", kinds: ["A"], worker: "w", leaseMs: 1_000, limit: 10, token: "t" };
 const away = () => new UnavailableError("the database is away", "not-executed");
-// A claimed row has 21 values of the item, the org first and its last write last.
-const nothing = (level: number | null, more = false) => [[...Array(21).fill(null), null, level, more]];
+// A claimed row has 21 values of the item, the org first and its last write last, and its place.
+const nothing = (level: number | null, more = false) => [[...Array(22).fill(null), null, level, more]];
 const row = (level: number, turn: number | null, orgId: string, more = true) => [
-  ...[orgId, `${orgId}-${turn}`, ...Array(18).fill(null), new Date(0)],
+  ...[orgId, `${orgId}-${turn}`, ...Array(18).fill(null), new Date(0), "(0,1)"],
   ...[turn, level, more],
 ];
 
@@ -24,9 +25,13 @@ function claimsOver(answers: readonly (unknown[][] | Error)[], due: readonly Own
     const answer = answers[asked.length - 1] ?? [];
     return answer instanceof Error ? Promise.reject(answer) : Promise.resolve(answer);
   };
-  const claims = new FairClaims({ system } as unknown as Database, workSql("now()"), (request) => {
-    askedDue.push(request);
-    return Promise.resolve([...due]);
+  const claims = new FairClaims({ system } as unknown as Database, {
+    sql: workSql("now()"),
+    places: new ClaimPlaces(),
+    claimDue: (request) => {
+      askedDue.push(request);
+      return Promise.resolve([...due]);
+    },
   });
   return { claims, asked, askedDue };
 }

@@ -26,14 +26,18 @@ import type {
 } from "../storage.ts";
 import type { InsertOutcome, WorkItem, WorkStatus } from "../types.ts";
 import { ClaimFloors } from "./claim_floors.ts";
-import { FairClaims } from "./fair_claims.ts";
+import { ClaimPlaces } from "./claim_places.ts";
+import { brokeOff, FairClaims } from "./fair_claims.ts";
 import {
+  byId,
   type ClaimedRow,
   type Encoded,
   encodeInserts,
+  encodePlaces,
   encodeRef,
   encodeRefs,
   encodeSettlement,
+  placeOf,
   toClaimed,
   toItem,
   toOwned,
@@ -56,6 +60,7 @@ export class PostgresWorkStorage implements WorkStorage {
   readonly #sql: WorkSql;
   /** By lane. */
   readonly #floors = new Map<string, ClaimFloors>();
+  readonly #places = new ClaimPlaces();
   readonly #fair: FairClaims;
   /** Where the last purge of keys ended: a time as the database wrote it. */
   #keysLookedUntil = "-infinity";
@@ -64,7 +69,8 @@ export class PostgresWorkStorage implements WorkStorage {
   constructor(db: Database, options: { nowSql?: string } = {}) {
     this.#db = db;
     this.#sql = workSql(options.nowSql ?? "now()");
-    this.#fair = new FairClaims(db, this.#sql, (request) => this.#claimDue(request));
+    const claimDue = (request: ClaimRequest) => this.#claimDue(request);
+    this.#fair = new FairClaims(db, { sql: this.#sql, places: this.#places, claimDue });
   }
 
   async createItems(
@@ -128,8 +134,14 @@ export class PostgresWorkStorage implements WorkStorage {
     const params = [lane, ranges, limit, worker, token, leaseMs];
     const rows = (await this.#db.system(text, params, { asValues: true })) as unknown as ClaimedRow[];
     const owned = rows.map((row) => toClaimed(row, request));
-    floors.claimed(look, owned.map(({ item }) => item), { startMs, endMs: performance.now() });
-    return owned;
+    this.#places.remember(token, rows.map(placeOf));
+    const again = floors.claimed(look, owned.map(({ item }) => item), { startMs, endMs: performance.now(), limit });
+    if (!again) return owned;
+    try {
+      return owned.concat(await this.#claimDue({ ...request, limit: limit - owned.length }));
+    } catch (error) {
+      throw owned.length === 0 ? error : brokeOff(error);
+    }
   }
 
   async readClaimed(token: string): Promise<OwnedItem[]> {
@@ -240,21 +252,46 @@ export class PostgresWorkStorage implements WorkStorage {
     return rows.map((row) => String(row.step));
   }
 
-  #settleWay(way: Way, settlements: readonly Settlement[]): Promise<WriteOutcome[]> {
-    if (way === "write") return this.#settleEncoded(settlements.map(encodeSettlement));
-    const refs = settlements.map((ref, n) => ({ ref, n }));
-    return this.#writeHeld(refs, async (batch) => {
+  async #settleWay(way: Way, settlements: readonly Settlement[]): Promise<WriteOutcome[]> {
+    if (way === "write") return await this.#settleEncoded(settlements.map(encodeSettlement));
+    const refs = settlements.map((ref, n) => ({ ref, n })).sort((a, b) => byId(a.ref, b.ref));
+    const left = await this.#completePlaced(way, refs);
+    const outcomes: WriteOutcome[] = settlements.map(() => "WRITTEN");
+    const told = await this.#writeHeld(left, async (batch) => {
       const rows = way === "keep" ? await this.#complete(batch) : await this.#completeAndDrop(batch);
       // The statement numbers from one, by the place in this batch.
       return rows.map((row) => ({ ...row, n: batch[Number(row.n) - 1]?.n }));
     });
+    left.forEach(({ n }, i) => outcomes[n] = told[i] ?? "REFUSED");
+    return outcomes;
   }
 
-  #complete(batch: readonly { readonly ref: ClaimRef }[]): Promise<Row[]> {
+  /** Completes what lies where its claim left it. @returns What does not, or was never known to. */
+  async #completePlaced(way: Way, refs: readonly NumberedRef[]): Promise<NumberedRef[]> {
+    const left: NumberedRef[] = [];
+    const placed: NumberedRef[] = [];
+    const places: string[] = [];
+    for (const numbered of refs) {
+      const place = this.#places.take(numbered.ref);
+      if (place === undefined) left.push(numbered);
+      else placed.push(numbered), places.push(place);
+    }
+    if (placed.length === 0) return left;
+    const text = way === "keep" ? this.#sql.completePlaced : this.#sql.completePlacedAndDrop;
+    const params = [...encodeRefs(placed), encodePlaces(places)];
+    const rows = await againAfterDeadlock(() => this.#db.system(text, params));
+    for (const row of rows) {
+      const missed = placed[Number(row.n) - 1];
+      if (missed !== undefined) left.push(missed);
+    }
+    return left;
+  }
+
+  #complete(batch: readonly NumberedRef[]): Promise<Row[]> {
     return this.#db.system(this.#sql.complete, encodeRefs(batch));
   }
 
-  #completeAndDrop(batch: readonly { readonly ref: ClaimRef }[]): Promise<Row[]> {
+  #completeAndDrop(batch: readonly NumberedRef[]): Promise<Row[]> {
     return this.#db.system(this.#sql.completeAndDrop, encodeRefs(batch));
   }
 
@@ -295,6 +332,12 @@ export class PostgresWorkStorage implements WorkStorage {
       }
     }
   }
+}
+
+/** A claim, and its place among those that were given. */
+interface NumberedRef {
+  readonly ref: ClaimRef;
+  readonly n: number;
 }
 
 /**

@@ -81,6 +81,17 @@ export function wayOf(settlement: Settlement): Way {
   return settlement.keep === false ? "drop" : "keep";
 }
 
+/** In the order in which every batch meets its rows. */
+export function byId(a: ClaimRef, b: ClaimRef): number {
+  if (a.id !== b.id) return a.id < b.id ? -1 : 1;
+  return a.orgId < b.orgId ? -1 : 1;
+}
+
+/** Places as an array literal. */
+export function encodePlaces(places: readonly string[]): string {
+  return `{${places.map((place) => `"${place}"`).join(",")}}`;
+}
+
 /** Claims as three array literals: orgs, ids and tokens, which need no quoting. */
 export function encodeRefs(batch: readonly { readonly ref: ClaimRef }[]): string[] {
   return (["orgId", "id", "token"] as const).map((part) => `{${batch.map(({ ref }) => ref[part]).join(",")}}`);
@@ -134,7 +145,13 @@ export type ClaimedRow = readonly [
   note: string | null,
   expiries: number,
   updatedAt: Date,
+  place: string,
 ];
+
+/** Where a claimed row lies. */
+export function placeOf(row: ClaimedRow): readonly [id: string, place: string] {
+  return [row[1], row[21]];
+}
 
 /** What a claim returned, as an item: what is the same for all of its rows comes of the request. */
 export function toClaimed(row: ClaimedRow, { lane, worker, token, leaseMs }: ClaimRequest): OwnedItem {

@@ -3,7 +3,7 @@
  * or in tests one that can be shifted.
  *
  * Batches travel as one JSON text parameter, cast through text (`$1::text::jsonb`) so that the driver does not encode it
- * a second time. Every batch meets its rows in key order, so two of them can never wait for each other in a circle.
+ * a second time. Every batch meets its rows in order of their ids, so two of them can never wait for each other in a circle.
  *
  * Rows that were found are written by their place (`ctid`): a join on the key is planned from statistics, and a queue's
  * are always wrong (taken when nothing was claimed, or before the table filled), which made it scan the whole table or
@@ -16,7 +16,7 @@
 import { claim, dueOfKinds, dueOfOneKind, promote } from "./claim_sql.ts";
 import { claimFairly } from "./fair_sql.ts";
 import { DONE_COLUMNS, FEW, LIVE_COLUMNS } from "./columns.ts";
-import { complete, extendLeases, settle } from "./settle_sql.ts";
+import { complete, completePlaced, extendLeases, settle } from "./settle_sql.ts";
 import { failStaleOf, purgeItems, purgeKeys, readGauges, requeueStale, takeSweepSteps } from "./sweep_sql.ts";
 
 /** The statements, over the given expression of database time. */
@@ -31,6 +31,8 @@ export interface WorkSql {
   readonly readClaimed: string;
   readonly complete: string;
   readonly completeAndDrop: string;
+  readonly completePlaced: string;
+  readonly completePlacedAndDrop: string;
   readonly settle: string;
   readonly extendLeases: string;
   readonly readClaims: string;
@@ -69,6 +71,8 @@ export function workSql(now: string): WorkSql {
       order by w.priority, w.available_at, w.id`,
     complete: complete(now, true),
     completeAndDrop: complete(now, false),
+    completePlaced: completePlaced(now, true),
+    completePlacedAndDrop: completePlaced(now, false),
     settle: settle(now),
     extendLeases: extendLeases(now),
     readClaims: `select i.* from jsonb_to_recordset($1::text::jsonb) as r(org_id uuid, id uuid) cross join lateral (
@@ -90,7 +94,7 @@ export function workSql(now: string): WorkSql {
     clearAudit: `with r as materialized (
         select * from jsonb_to_recordset($1::text::jsonb) as r(org_id uuid, id uuid, audit_id uuid)
       ), held as materialized (
-        select h.place, r.audit_id, 1 as few from (select * from r order by org_id, id) r cross join lateral (
+        select h.place, r.audit_id, 1 as few from (select * from r order by id, org_id) r cross join lateral (
           select w.ctid as place from queue.work_items w
           where w.org_id = r.org_id and w.id = r.id and w.audit_id = r.audit_id for update
         ) h
