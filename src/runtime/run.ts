@@ -39,6 +39,8 @@ export class RunAborted extends Error {
   }
 }
 
+function nothing(): void {}
+
 /** One run, from claim to acknowledged settlement. Its lease is kept all that time. */
 export class Run {
   readonly claimed: ClaimedItem;
@@ -50,6 +52,8 @@ export class Run {
   #abortedAtMs: number | null = null;
   #sentMonotonicMs: number;
   #sentWallMs: number;
+  /** When the handler was called, monotonic milliseconds; null before. */
+  startedMs: number | null = null;
   /** Whether the handler has returned or thrown. */
   handlerSettled = false;
   /** Whether the run counts against the capacity: from its begin until its handler has settled. */
@@ -59,9 +63,11 @@ export class Run {
   /** Whether the item is known to be finished under this very claim. */
   finishedElsewhere = false;
   /** Called once, when the run is told to stop. */
-  onAbort: () => void = () => {};
+  onAbort: (run: Run) => void = nothing;
+  /** Settles when the item was handed back while its handler, told to stop, went on; null while it was not. */
+  abandoned: Promise<void> | null = null;
   /** Called at each successful renewal with when it was sent, monotonic milliseconds. */
-  onRenewed: (sentMs: number) => void = () => {};
+  onRenewed: (sentMs: number) => void = nothing;
 
   /** @param sentAt When the claim that made this run was sent. */
   constructor(claimed: ClaimedItem, clock: Clock, sentAt: { monotonicMs: number; wallMs: number }) {
@@ -112,7 +118,7 @@ export class Run {
     this.#abortedAtMs = this.#clock.monotonic();
     this.#reason = new RunAborted(cause, message);
     this.#controller?.abort(this.#reason);
-    this.onAbort();
+    this.onAbort(this);
   }
 }
 

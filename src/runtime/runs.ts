@@ -64,7 +64,10 @@ export class Runs {
     this.#o = options;
     this.#stop = options.stop;
     const { managers: { work }, clock, logger, metrics } = options;
-    this.#handBackOptions = { work, clock, logger, metrics, giveUp: this.#giveUp.signal };
+    this.#handBackOptions = {
+      ...{ work, clock, logger, metrics, giveUp: this.#giveUp.signal },
+      onHandedBack: (run, verdict, outcome) => this.#handedBack(run, verdict, outcome),
+    };
     this.#deadlines = new Deadlines(clock);
     this.#ahead = new ClaimAhead(options.claimAheadMs ?? DEFAULT_CLAIM_AHEAD_MS);
     this.#handlers = new Map(options.handlers.map((handler) => [handler.kind.name, handler]));
@@ -252,65 +255,91 @@ export class Runs {
   }
 
   /** One run from its start to its acknowledged settlement. Never throws. */
-  async #drive(run: Run): Promise<void> {
-    const { item } = run.claimed;
-    const handler = this.#handlers.get(item.kind);
+  #drive(run: Run): Promise<void> {
+    const handler = this.#handlers.get(run.claimed.item.kind);
+    return handler === undefined || run.cause !== null ? this.#pass(run) : this.#handle(run, handler);
+  }
+
+  /** A run that does not begin: it was told to stop before, or nobody here handles its kind. */
+  async #pass(run: Run): Promise<void> {
+    const { kind } = run.claimed.item;
     try {
-      if (run.cause !== null) {
-        await this.#settle(run, abortedVerdict(run.cause, 0));
-      } else if (handler === undefined) {
-        await this.#returnUnstarted(run.claimed, `handed back: this worker has no handler for ${item.kind}`, 60_000);
-      } else {
-        await this.#handle(run, handler);
-      }
+      if (run.cause !== null) await this.#settle(run, abortedVerdict(run.cause, 0));
+      else await this.#returnUnstarted(run.claimed, `handed back: this worker has no handler for ${kind}`, 60_000);
     } catch (error) {
-      this.#o.logger.error("work.run_broke", { item: item.id, kind: item.kind, error: describeError(error) });
+      this.#broke(run, error);
     } finally {
-      run.released = true;
-      this.#o.keeper.remove(run);
-      this.#runs.delete(run);
-      this.#freeSlot(run);
-      this.#o.metrics.set("laneway_items_running", this.#running);
-      this.slotFreed.fire();
-      this.#changed.fire();
+      this.#ended(run);
     }
   }
 
   async #handle(run: Run, handler: WorkHandler): Promise<void> {
-    const { clock, metrics } = this.#o;
-    const { item } = run.claimed;
-    metrics.observe("laneway_start_latency_seconds", Math.max(clock.now() - item.availableAt.getTime(), 0) / 1000, {
-      kind: item.kind,
-    });
-    const startedMs = clock.monotonic();
-    this.#recentKinds.add(item.kind);
-    const { timeoutMs } = handler.kind;
-    const verdict = this.#o.traces === true
-      ? withSpan(run.claimed, () => runHandler(run, handler, clock))
-      : runHandler(run, handler, clock);
-    const timeout = timeoutMs > 0 ? this.#deadlines.add(timeoutMs, () => timeOut(run, timeoutMs)) : null;
-    // A deaf handler keeps its slot until it settles, but not its item: that is handed back after the grace.
-    const reached = await new Promise<Verdict>((resolve, reject) => {
-      run.onAbort = () => {
-        this.#deadlines.add(ABORT_GRACE_MS, () => resolve(abortedVerdict(run.cause ?? "DRAINED", timeoutMs)));
-      };
-      verdict.then(resolve, reject);
-    });
-    if (run.handlerSettled) this.#freeSlot(run);
-    const outcome = await this.#settle(run, reached);
-    if (timeout !== null) this.#deadlines.remove(timeout);
-    metrics.observe("laneway_run_duration_seconds", (clock.monotonic() - startedMs) / 1000, {
-      kind: item.kind,
-      outcome,
-    });
-    if (run.handlerSettled) return;
-    this.#o.logger.warn("work.handler_deaf", { item: item.id, kind: item.kind, cause: run.cause ?? "none" });
-    await verdict;
+    const { clock, metrics, traces } = this.#o;
+    const { kind, availableAt } = run.claimed.item;
+    try {
+      metrics.observe("laneway_start_latency_seconds", Math.max(clock.now() - availableAt.getTime(), 0) / 1000, {
+        kind,
+      });
+      run.startedMs = clock.monotonic();
+      this.#recentKinds.add(kind);
+      const { timeoutMs } = handler.kind;
+      run.onAbort = this.#onAbort;
+      const timeout = timeoutMs > 0 ? this.#deadlines.add(timeoutMs, () => timeOut(run, timeoutMs)) : null;
+      const verdict = traces === true
+        ? await withSpan(run.claimed, () => runHandler(run, handler, clock))
+        : await runHandler(run, handler, clock);
+      if (run.abandoned === null) {
+        this.#freeSlot(run);
+        await this.#settle(run, verdict);
+      }
+      if (timeout !== null) this.#deadlines.remove(timeout);
+      await run.abandoned;
+    } catch (error) {
+      this.#broke(run, error);
+    } finally {
+      this.#ended(run);
+    }
   }
 
-  async #settle(run: Run, verdict: Verdict): Promise<HandedBack> {
+  /** Told to stop. A deaf handler keeps its slot until it settles, but not its item: that is handed back after the grace. */
+  readonly #onAbort = (run: Run): void => {
+    this.#deadlines.add(ABORT_GRACE_MS, () => {
+      if (!run.handlerSettled) run.abandoned = this.#abandon(run);
+    });
+  };
+
+  async #abandon(run: Run): Promise<void> {
+    const { item } = run.claimed;
+    try {
+      const timeoutMs = this.#handlers.get(item.kind)?.kind.timeoutMs ?? 0;
+      await this.#settle(run, abortedVerdict(run.cause ?? "DRAINED", timeoutMs));
+      this.#o.logger.warn("work.handler_deaf", { item: item.id, kind: item.kind, cause: run.cause ?? "none" });
+    } catch (error) {
+      this.#broke(run, error);
+    }
+  }
+
+  #broke(run: Run, error: unknown): void {
+    const { id, kind } = run.claimed.item;
+    this.#o.logger.error("work.run_broke", { item: id, kind, error: describeError(error) });
+  }
+
+  #ended(run: Run): void {
+    run.released = true;
+    this.#o.keeper.remove(run);
+    this.#runs.delete(run);
+    this.#freeSlot(run);
+    this.#o.metrics.set("laneway_items_running", this.#running);
+    this.slotFreed.fire();
+    this.#changed.fire();
+  }
+
+  #settle(run: Run, verdict: Verdict): Promise<void> {
+    return handBack(run, verdict, this.#handBackOptions);
+  }
+
+  #handedBack(run: Run, verdict: Verdict, outcome: HandedBack): void {
     const { logger } = this.#o;
-    const outcome = await handBack(run, verdict, this.#handBackOptions);
     // Nobody else may know when it is due.
     if (outcome === "retried" || outcome === "deferred") this.#o.onDue();
     if (outcome !== "left") run.released = true;
@@ -327,8 +356,11 @@ export class Runs {
         error: describeError(verdict.error),
       });
     }
+    if (run.startedMs !== null) {
+      const seconds = (this.#o.clock.monotonic() - run.startedMs) / 1000;
+      this.#o.metrics.observe("laneway_run_duration_seconds", seconds, { kind: run.claimed.item.kind, outcome });
+    }
     this.#changed.fire();
-    return outcome;
   }
 
   #countDrained(run: Run, outcome: HandedBack): void {

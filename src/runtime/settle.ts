@@ -23,6 +23,8 @@ export interface SettleOptions {
   readonly metrics: Metrics;
   /** Ends the retries: the worker is about to exit. */
   readonly giveUp: AbortSignal;
+  /** Told how it ended, once. */
+  readonly onHandedBack: (run: Run, verdict: Verdict, outcome: HandedBack) => void;
 }
 
 const FIRST_PAUSE_MS = 50;
@@ -30,39 +32,53 @@ const LONGEST_PAUSE_MS = 2_000;
 
 /**
  * Writes a verdict. Retries while the database is out of reach, until the lease is lost or the worker gives up; a
- * refusal is final: another claim holds the item, and this run's outcome is dropped.
+ * refusal is final: another claim holds the item, and this run's outcome is dropped. `onHandedBack` is told, as a caller
+ * that awaited this would be, without a promise more for each item.
  */
-export async function handBack(run: Run, verdict: Verdict, options: SettleOptions): Promise<HandedBack> {
+export async function handBack(run: Run, verdict: Verdict, options: SettleOptions): Promise<void> {
+  let outcome: HandedBack = "refused";
+  if (run.cause !== "LEASE_LOST" && verdict.type !== "drop") {
+    try {
+      outcome = outcomeOf(verdict, await write(run, verdict, options.work));
+    } catch (error) {
+      outcome = await insist(run, verdict, { ...options, error });
+    }
+  }
+  const { kind, lane } = run.claimed.item;
+  const label = outcome === "left" ? "refused" : outcome;
+  options.metrics.count("laneway_items_settled_total", { kind, lane, outcome: label });
+  options.onHandedBack(run, verdict, outcome);
+}
+
+/** What follows a first write that failed. */
+async function insist(
+  run: Run,
+  verdict: Exclude<Verdict, { type: "drop" }>,
+  options: SettleOptions & { readonly error: unknown },
+): Promise<HandedBack> {
   const { item } = run.claimed;
-  const { clock, logger, metrics, giveUp } = options;
-  let outcome: HandedBack = "left";
+  const { clock, logger, giveUp } = options;
+  let { error } = options;
   let doubt = false;
   for (let pauseMs = FIRST_PAUSE_MS;; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
-    if (run.cause === "LEASE_LOST" || verdict.type === "drop") {
-      outcome = "refused";
-      break;
+    if (error instanceof ConflictError) {
+      logRefusal(run, verdict, doubt, logger);
+      return "refused";
     }
-    try {
-      outcome = await write(run, verdict, options.work);
-      break;
-    } catch (error) {
-      if (error instanceof ConflictError) {
-        logRefusal(run, verdict, doubt, logger);
-        outcome = "refused";
-        break;
-      }
-      if (!(error instanceof UnavailableError)) {
-        logger.error("work.outcome_not_written", { item: item.id, kind: item.kind, error: describeError(error) });
-        break;
-      }
-      doubt ||= error.outcome === "unknown";
-      if (giveUp.aborted) break;
+    if (!(error instanceof UnavailableError)) {
+      logger.error("work.outcome_not_written", { item: item.id, kind: item.kind, error: describeError(error) });
+      return "left";
     }
+    doubt ||= error.outcome === "unknown";
+    if (giveUp.aborted) return "left";
     await clock.sleep(pauseMs * (0.5 + Math.random() / 2), AbortSignal.any([giveUp, ...lostSignal(run)]));
+    if (run.cause === "LEASE_LOST") return "refused";
+    try {
+      return outcomeOf(verdict, await write(run, verdict, options.work));
+    } catch (failure) {
+      error = failure;
+    }
   }
-  const label = outcome === "left" ? "refused" : outcome;
-  metrics.count("laneway_items_settled_total", { kind: item.kind, lane: item.lane, outcome: label });
-  return outcome;
 }
 
 /** After a lost answer a refusal most likely means that the first write took effect: that is no stale holder. */
@@ -78,19 +94,30 @@ function lostSignal(run: Run): AbortSignal[] {
   return run.cause === null ? [run.signal] : [];
 }
 
-async function write(run: Run, verdict: Exclude<Verdict, { type: "drop" }>, work: WorkManager): Promise<HandedBack> {
+/** Not async, as it is called for every item: the manager's own promise does. */
+function write(run: Run, verdict: Exclude<Verdict, { type: "drop" }>, work: WorkManager): Promise<unknown> {
   const { ctx, item } = run.claimed;
   switch (verdict.type) {
     case "complete":
-      await work.complete(ctx, item);
+      return work.complete(ctx, item);
+    case "fail":
+      return work.fail(ctx, item, verdict.error);
+    case "defer":
+      return work.defer(ctx, item, verdict.delayMs, verdict.note);
+    case "release":
+      return work.release(ctx, item, verdict.note);
+  }
+}
+
+function outcomeOf(verdict: Exclude<Verdict, { type: "drop" }>, told: unknown): HandedBack {
+  switch (verdict.type) {
+    case "complete":
       return "completed";
     case "fail":
-      return await work.fail(ctx, item, verdict.error) === "RETRIED" ? "retried" : "dead_lettered";
+      return told === "RETRIED" ? "retried" : "dead_lettered";
     case "defer":
-      await work.defer(ctx, item, verdict.delayMs, verdict.note);
       return "deferred";
     case "release":
-      await work.release(ctx, item, verdict.note);
       return "released";
   }
 }

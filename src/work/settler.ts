@@ -21,29 +21,41 @@ type Settled = Exclude<WriteOutcome, "REFUSED">;
 export class Settler {
   readonly #storage: WorkStorage;
   /** Completions go by themselves: their statement is another one, and what harms the others must not make it unsure. */
-  readonly #completions: Batcher<Settlement, Settled>;
+  readonly #completions: Batcher<Settlement, void>;
   readonly #others: Batcher<Settlement, Settled>;
 
   constructor(storage: WorkStorage) {
     this.#storage = storage;
-    const options = {
-      run: (settlements: readonly Settlement[]) => this.#run(settlements),
-      maxSize: MAX_BATCH,
-      concurrency: BATCHES_IN_FLIGHT,
-    };
-    this.#completions = new Batcher(options);
-    this.#others = new Batcher(options);
+    const options = { maxSize: MAX_BATCH, concurrency: BATCHES_IN_FLIGHT };
+    this.#completions = new Batcher({
+      ...options,
+      run: async (settlements) => (await this.#run(settlements)).map((told) => told.ok ? COMPLETED : told),
+    });
+    this.#others = new Batcher({ ...options, run: (settlements) => this.#run(settlements) });
   }
 
   /**
-   * Settles one claim.
+   * Completes one claim; repeating it is success. Neither this nor its caller is async: it is what happens to nearly every
+   * item, and each promise between costs a tenth of what the rest of a run does.
+   *
+   * @throws {ConflictError} The claim is no longer held; nothing was written.
+   * @throws {UnavailableError} As storage; repeating is safe.
+   */
+  complete(orgId: string, item: WorkItem, keep: boolean): Promise<void> {
+    const { id, claimToken: token } = item;
+    if (token === null) return Promise.reject(unclaimed(item));
+    return this.#completions.add({ orgId, id, token, to: "done", keep });
+  }
+
+  /**
+   * Settles one claim in any other way.
    *
    * @returns `ALREADY` when the item was finished in this way before, by a write whose answer was lost.
    * @throws {ConflictError} The claim is no longer held; nothing was written.
    * @throws {UnavailableError} As storage; repeating is safe, a finished item tells a repeat from a stale holder.
    */
-  settle(settlement: Settlement): Promise<Settled> {
-    return (settlement.to === "done" ? this.#completions : this.#others).add(settlement);
+  settle(settlement: Exclude<Settlement, { to: "done" }>): Promise<Settled> {
+    return this.#others.add(settlement);
   }
 
   async #run(settlements: readonly Settlement[]): Promise<BatchOutcome<Settled>[]> {
@@ -74,11 +86,15 @@ export class Settler {
 
 /** Names the claim an item is held under. @throws {ConflictError} The item carries no token: it was never claimed. */
 export function claimRef(orgId: string, item: WorkItem): ClaimRef {
-  if (item.claimToken === null) {
-    throw new ConflictError(`Cannot write item ${item.id}: it carries no claim token, so nobody holds it`);
-  }
+  if (item.claimToken === null) throw unclaimed(item);
   return { orgId, id: item.id, token: item.claimToken };
 }
+
+function unclaimed(item: WorkItem): ConflictError {
+  return new ConflictError(`Cannot write item ${item.id}: it carries no claim token, so nobody holds it`);
+}
+
+const COMPLETED: BatchOutcome<void> = { ok: true, value: undefined };
 
 function judge(settlement: Settlement, outcome: WriteOutcome = "REFUSED"): BatchOutcome<Settled> {
   return outcome === "REFUSED" ? { ok: false, error: refusal(settlement) } : { ok: true, value: outcome };

@@ -164,8 +164,8 @@ class WorkManagerImpl implements WorkManager {
     return claimed;
   }
 
-  async complete(ctx: OpContext, item: WorkItem): Promise<void> {
-    await this.#settler.settle({ ...claimRef(ctx.orgId, item), to: "done", keep: this.#o.itemRetentionMs > 0 });
+  complete(ctx: OpContext, item: WorkItem): Promise<void> {
+    return this.#settler.complete(ctx.orgId, item, this.#o.itemRetentionMs > 0);
   }
 
   async fail(ctx: OpContext, item: WorkItem, error: unknown): Promise<FailOutcome> {

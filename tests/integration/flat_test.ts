@@ -154,7 +154,7 @@ Deno.test("behind an old snapshot a claim from its floors reads few pages, and f
       floors.claimed(
         { all: true },
         [{ kind: "A_KIND", priority: 10, availableAt: doneUntil }],
-        { startMs: -1_000, endMs: 0 },
+        { startMs: -1_000, endMs: 0, limit: 100 },
       );
       const [fromStart, fromFloor] = [
         await pagesOf(database, ["A_KIND"], 1),
