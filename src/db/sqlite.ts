@@ -7,6 +7,7 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { SettingsError, UnavailableError } from "../core/errors.ts";
+import { beginHold, endHold } from "../core/turns.ts";
 
 /** A value SQLite binds. Booleans travel as 0 and 1, times as epoch milliseconds, JSON as text. */
 export type SqliteParam = string | number | null;
@@ -42,8 +43,6 @@ export interface SqliteOptions {
 
 // Held inside the engine, so it blocks the event loop: keep it short, then wait outside.
 const ENGINE_BUSY_MS = 20;
-// Operations in one turn of the event loop: once they have held it for longer, answers wait for the next turn.
-const LONGEST_HOLD_MS = 10;
 const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
 
@@ -57,9 +56,6 @@ export class SqliteDatabase {
   readonly #statements = new Map<string, StatementSync>();
   /** Those that answer with lists of values. */
   readonly #listStatements = new Map<string, StatementSync>();
-  /** Resolves with the next turn of the event loop; null while nothing has run in this one. */
-  #nextTurn: Promise<void> | null = null;
-  #heldSinceMs = 0;
   #closed = false;
 
   /**
@@ -127,9 +123,11 @@ export class SqliteDatabase {
     for (let delayMs = 5;; delayMs = Math.min(delayMs * 2, 200)) {
       if (this.#closed) throw new UnavailableError(`The store sqlite:${this.path} is closed`, "not-executed");
       try {
-        this.#beginHold();
+        beginHold();
         const result = attempt();
-        await this.#endHold();
+        // An answer that is there at once lets its caller go on without the event loop turning: a worker that drains a
+        // backlog would hold up its own renewals and everybody's HTTP until its end.
+        await endHold();
         return result;
       } catch (error) {
         if (!isBusy(error)) throw translate(error, this.path);
@@ -143,19 +141,6 @@ export class SqliteDatabase {
       }
       await systemClock.sleep(delayMs * (0.5 + Math.random()));
     }
-  }
-
-  #beginHold(): void {
-    if (this.#nextTurn !== null) return;
-    this.#heldSinceMs = systemClock.monotonic();
-    this.#nextTurn = systemClock.sleep(0).then(() => void (this.#nextTurn = null));
-  }
-
-  // An answer that is there at once lets its caller go on without the event loop turning: a worker that drains a backlog,
-  // or a loop over operations each of which waits for the disk, would hold up renewals and everybody's HTTP until its end.
-  // Counted from the turn's first operation, not from the last wait: one that comes by itself is answered at once.
-  async #endHold(): Promise<void> {
-    if (systemClock.monotonic() - this.#heldSinceMs >= LONGEST_HOLD_MS) await this.#nextTurn;
   }
 
   // Also for begin and commit: errors of `exec` carry no result code, so that a lock could not be told from a fault.
