@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { setImmediate } from "node:timers";
 import { beginHold, endHold, nextTurn } from "./turns.ts";
 
 /** Keeps the thread for `ms`. */
@@ -80,4 +81,36 @@ Deno.test("two that work by turns rest together, so that a socket is served besi
   } finally {
     await server.shutdown();
   }
+});
+
+/** A turn that has become a rest, as holds have gone on for long. */
+function restAfterHolds(): Promise<void> {
+  work(60);
+  return nextTurn();
+}
+
+Deno.test("who joins a rest late has kept the process busy: it begins again", async () => {
+  const order: string[] = [];
+  const rest = restAfterHolds().then(() => order.push("rest"));
+  await new Promise<void>((resolve) => void setImmediate(resolve));
+  work(5);
+  void nextTurn();
+  // Set after the rest's first timer and before its second.
+  await new Promise<void>((resolve) => void setTimeout(resolve, 0));
+  order.push("timer");
+  await rest;
+  assert.deepEqual(order, ["timer", "rest"]);
+});
+
+Deno.test("a rest ends although somebody joins it again and again", async () => {
+  let over = false;
+  const rest = restAfterHolds().then(() => over = true);
+  let joins = 0;
+  for (; !over && joins < 100; joins++) {
+    await new Promise<void>((resolve) => void setImmediate(resolve));
+    work(2);
+    void nextTurn();
+  }
+  assert.ok(joins < 100, `${joins} joined it`);
+  await rest;
 });
