@@ -19,7 +19,7 @@ const APART_MS = 100;
 const MOST_RESTS = 4;
 
 /** A process has one event loop, so there is one of this. */
-const loop = { holds: false, heldSinceMs: 0, lastHoldMs: -Infinity, unrestedSinceMs: 0, joined: 0 };
+const loop = { holds: false, heldSinceMs: 0, lastHoldMs: -Infinity, unrestedSinceMs: 0, joined: 0, awaited: 0 };
 let resting: Promise<void> | null = null;
 
 /** Called before work that keeps the thread. */
@@ -45,14 +45,21 @@ export async function endHold(): Promise<void> {
  * Resolves with the next turn of the event loop, or after a rest when holds have gone on for long without one. A process
  * without holds waits for sockets by itself: it never rests here.
  */
-export function nextTurn(): Promise<void> {
+export async function nextTurn(): Promise<void> {
   const nowMs = performance.now();
+  loop.awaited++;
   if (nowMs - loop.lastHoldMs > APART_MS || nowMs - loop.unrestedSinceMs < LONGEST_UNRESTED_MS) {
-    return new Promise((resolve) => void setImmediate(resolve));
+    await new Promise<void>((resolve) => void setImmediate(resolve));
+  } else {
+    loop.joined++;
+    await (resting ??= rest());
   }
-  loop.joined++;
-  resting ??= rest();
-  return resting;
+  loop.awaited--;
+}
+
+/** Whether anybody waits for a turn or a rest: for tests that let everything settle. */
+export function isTurnAwaited(): boolean {
+  return loop.awaited > 0;
 }
 
 async function rest(): Promise<void> {
