@@ -3,8 +3,7 @@
  *
  * @module
  */
-
-import { setImmediate } from "node:timers";
+import { nextTurn } from "./turns.ts";
 
 /** Wall time, monotonic time and waiting. */
 export interface Clock {
@@ -14,7 +13,7 @@ export interface Clock {
   monotonic(): number;
   /**
    * Resolves after `ms` milliseconds, or at once when `signal` aborts: waking early is not an error. Any length is
-   * honoured, also beyond the 2^31 ms a platform timer holds.
+   * honoured, also beyond the 2^31 ms a platform timer holds; 0 is the next turn of the event loop.
    */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
@@ -47,7 +46,7 @@ function sleepFor(ms: number, signal?: AbortSignal): Promise<void> {
     };
     signal?.addEventListener("abort", finish, { once: true });
     // A timer of 0 waits a millisecond; the next turn of the event loop is enough.
-    if (ms <= 0) setImmediate(finish);
+    if (ms <= 0) void nextTurn().then(finish);
     else step();
   });
 }

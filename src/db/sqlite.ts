@@ -7,6 +7,7 @@
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { SettingsError, UnavailableError } from "../core/errors.ts";
+import { beginHold, endHold } from "../core/turns.ts";
 
 /** A value SQLite binds. Booleans travel as 0 and 1, times as epoch milliseconds, JSON as text. */
 export type SqliteParam = string | number | null;
@@ -42,8 +43,6 @@ export interface SqliteOptions {
 
 // Held inside the engine, so it blocks the event loop: keep it short, then wait outside.
 const ENGINE_BUSY_MS = 20;
-// Operations one after the other for longer let the event loop turn.
-const LONGEST_RUN_MS = 10;
 const SQLITE_BUSY = 5;
 const SQLITE_LOCKED = 6;
 
@@ -57,7 +56,6 @@ export class SqliteDatabase {
   readonly #statements = new Map<string, StatementSync>();
   /** Those that answer with lists of values. */
   readonly #listStatements = new Map<string, StatementSync>();
-  #turnedMs = 0;
   #closed = false;
 
   /**
@@ -125,8 +123,11 @@ export class SqliteDatabase {
     for (let delayMs = 5;; delayMs = Math.min(delayMs * 2, 200)) {
       if (this.#closed) throw new UnavailableError(`The store sqlite:${this.path} is closed`, "not-executed");
       try {
+        beginHold();
         const result = attempt();
-        await this.#takeTurns();
+        // An answer that is there at once lets its caller go on without the event loop turning: a worker that drains a
+        // backlog would hold up its own renewals and everybody's HTTP until its end.
+        await endHold();
         return result;
       } catch (error) {
         if (!isBusy(error)) throw translate(error, this.path);
@@ -140,14 +141,6 @@ export class SqliteDatabase {
       }
       await systemClock.sleep(delayMs * (0.5 + Math.random()));
     }
-  }
-
-  // An answer that is there at once lets its caller go on without the event loop turning: a loop over operations on a
-  // file, each of which waits for the disk, would hold up renewals and everybody's HTTP until its end.
-  async #takeTurns(): Promise<void> {
-    if (this.path === ":memory:" || systemClock.monotonic() - this.#turnedMs < LONGEST_RUN_MS) return;
-    await systemClock.sleep(0);
-    this.#turnedMs = systemClock.monotonic();
   }
 
   // Also for begin and commit: errors of `exec` carry no result code, so that a lock could not be told from a fault.

@@ -83,6 +83,40 @@ Deno.test("a renewal refused because the item is finished under this very claim 
     await rig.until("settled", () => rig.counts.get("laneway_items_settled_total TASK default completed") === 1);
   }));
 
+/** How many items there are. */
+async function countItems(rig: WorkerRig): Promise<unknown> {
+  return (await rig.db.read((s) => s.get("select count(*) as n from queue_work_items")))?.n;
+}
+
+Deno.test("where completed items are not kept, a renewal refused because the item is gone lets the run end", () =>
+  WorkerRig.with(async (rig) => {
+    await rig.enqueue(await rig.org());
+    const answer = gate();
+    const complete: WorkManager["complete"] = async (c, item) => {
+      await rig.managers.work.complete(c, item);
+      await answer.promise;
+    };
+    rig.start(() => {}, { work: { complete } });
+    await rig.clock.tick(4 * LEASE_MS);
+    assert.equal(await countItems(rig), 0, "gone with its completion");
+    assert.ok((rig.counts.get("laneway_lease_renewals_total refused") ?? 0) > 0);
+    assert.equal(rig.logged("lease.lost"), 0);
+    answer.open();
+    await rig.until("settled", () => rig.counts.get("laneway_items_settled_total TASK default completed") === 1);
+  }, { itemRetentionMs: 0 }));
+
+Deno.test("a renewal refused because the item is gone while its handler runs aborts the run", () =>
+  WorkerRig.with(async (rig) => {
+    await rig.enqueue(await rig.org());
+    const task = patient(rig);
+    rig.start(task.handle);
+    await rig.clock.tick(1_000);
+    await rig.db.write((s) => s.run("delete from queue_work_items"));
+    await rig.clock.tick(LEASE_MS / 3);
+    assert.equal(task.abortedAtMs.length, 1);
+    assert.equal(rig.logged("lease.lost"), 1);
+  }, { itemRetentionMs: 0 }));
+
 Deno.test("a renewal that fails or hangs is tried again, and a later one keeps the run", () =>
   WorkerRig.with(async (rig) => {
     const ctx = await rig.org();

@@ -45,6 +45,8 @@ export interface RigOptions {
   readonly kinds?: readonly WorkKind[];
   /** The store's file; default `:memory:`. */
   readonly path?: string;
+  /** How long completed items are kept, milliseconds; default an hour. */
+  readonly itemRetentionMs?: number;
 }
 
 /** Managers over a migrated store, and workers over them. */
@@ -68,7 +70,7 @@ export class WorkerRig {
       logger: this.logger,
       metrics: this.metrics,
       kinds: options.kinds ?? [TASK],
-      itemRetentionMs: 3_600_000,
+      itemRetentionMs: options.itemRetentionMs ?? 3_600_000,
       keyRetentionMs: 7_200_000,
       outboxRetentionMs: 3_600_000,
       markerRetentionMs: 86_400_000,

@@ -29,7 +29,7 @@ import { FairTurns } from "./fair_turns.ts";
 import { firstOf, pickFairly } from "./sqlite_fair.ts";
 import { toOwned } from "./sqlite_rows.ts";
 import * as sql from "./sqlite_sql.ts";
-import { KEYS_LOOKED_AT } from "./sweep_sql.ts";
+import { GAUGE_GROUPS, GAUGE_LIMIT, KEYS_LOOKED_AT } from "./sweep_sql.ts";
 
 /** `WorkStorage` over an open SQLite store. */
 export class SqliteWorkStorage implements WorkStorage {
@@ -212,9 +212,9 @@ export class SqliteWorkStorage implements WorkStorage {
     return this.#db.read((s) => {
       const oldest = oldestDue(s);
       return {
-        queued: Number(s.get(sql.COUNT_QUEUED, sql.GAUGE_LIMIT)?.n ?? 0),
+        queued: Number(s.get(sql.COUNT_QUEUED, GAUGE_LIMIT)?.n ?? 0),
         oldestAgeSeconds: oldest === null ? 0 : Math.max(s.nowMs - oldest, 0) / 1000,
-        failed: Number(s.get(sql.COUNT_FAILED, sql.GAUGE_LIMIT)?.n ?? 0),
+        failed: Number(s.get(sql.COUNT_FAILED, GAUGE_LIMIT)?.n ?? 0),
       };
     });
   }
@@ -340,7 +340,7 @@ function repeated(row: SqliteRow | undefined, ref: ClaimRef, status: WorkStatus)
 function oldestDue(s: SqliteSession): number | null {
   let oldest: number | null = null;
   let row = s.get(sql.FIRST_DUE_GROUP);
-  for (let groups = 0; row !== undefined && groups < sql.GAUGE_GROUPS; groups++) {
+  for (let groups = 0; row !== undefined && groups < GAUGE_GROUPS; groups++) {
     const at = Number(row.available_at);
     if (oldest === null || at < oldest) oldest = at;
     row = s.get(sql.NEXT_DUE_GROUP, row.lane ?? null, row.kind ?? null, row.priority ?? null);

@@ -6,12 +6,6 @@
 
 // Limits are written `? + 0`: a bare parameter there makes the engine compile the statement anew at each run, 7 µs more.
 
-/** Gauges count up to this many rows: a count of millions is no news and costs a scan. */
-export const GAUGE_LIMIT = 10_000;
-
-/** How many (lane, kind, priority) groups the oldest-age gauge visits. */
-export const GAUGE_GROUPS = 1_000;
-
 // Parameters: org, id, token, now. The lease must not have passed; `claimed_by` is never a fence.
 const GUARD = "where org_id = ? and id = ? and claim_token = ? and status = 'claimed' and lease_expires_at > ?";
 // A settled row is held by nobody; the token stays on finished rows only (see `repeated`).

@@ -9,7 +9,7 @@ import { EMPTY, FEW } from "./columns.ts";
 export const GAUGE_LIMIT = 10_000;
 
 /** How many (lane, kind, priority) groups the oldest-age gauge visits. */
-const GAUGE_GROUPS = 1_000;
+export const GAUGE_GROUPS = 1_000;
 
 /** How many keys one purge looks at; the next one carries on behind them. */
 export const KEYS_LOOKED_AT = 10_000;
