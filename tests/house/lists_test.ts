@@ -51,7 +51,15 @@ const LISTS = [
 
 /** Private parts of the above, that run their statements. */
 const PARTS: Readonly<Record<string, readonly string[]>> = {
-  "src/work": ["claimDue", "claimPriority", "readClaimed", "settleEncoded", "complete", "completeAndDrop"],
+  "src/work": [
+    "claimDue",
+    "claimPriority",
+    "readClaimed",
+    "settleEncoded",
+    "complete",
+    "completeAndDrop",
+    "completePlaced",
+  ],
 };
 
 /** Manager operations that take a `RequestContext`: they act before, beside or across tenants. */
