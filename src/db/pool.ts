@@ -226,9 +226,15 @@ export class Pool {
     return await promise;
   }
 
-  /** Opens as many clients as calls wait, within the bound. Each failure is one waiter's error. */
+  /**
+   * Opens as many clients as calls wait, within the bound. Each failure is one waiter's error. Beside clients that are
+   * open, no more at once than those: to open one keeps this process and the server busy for as long as a dozen statements
+   * take, and nine at once for one call that waits for a millisecond make all calls wait for twenty.
+   */
   #openForWaiters(): void {
-    while (this.#opening < this.#waiting.size && this.#working.size + this.#opening + this.#idle.length < this.max) {
+    const open = this.#working.size + this.#idle.length;
+    const most = Math.min(this.max - open, open === 0 ? this.max : open);
+    while (this.#opening < this.#waiting.size && this.#opening < most) {
       this.#opening++;
       this.#open();
     }
@@ -255,6 +261,7 @@ export class Pool {
     } else if (client !== undefined) {
       this.#working.add(client);
       this.#release(client);
+      this.#openForWaiters();
     } else {
       const [first] = this.#waiting;
       first?.reject(failure);

@@ -396,6 +396,23 @@ Deno.test("calls beyond the pool's size wait in order, are bounded, and give up 
   }
 });
 
+Deno.test("a pool with one open client opens one more at first, not as many as calls wait; then more", async () => {
+  const db = await createTestDatabase([EXAMPLE_CHAIN]);
+  const pool = new Pool(db.url("system"), { max: 10 });
+  try {
+    await pool.run("select 1", []);
+    const calls = Array.from({ length: 30 }, () => pool.run("select pg_sleep(0.05)", []));
+    // The first call takes the open client a microtask later.
+    await Promise.resolve();
+    assert.equal(pool.counts.inUse, 2, "the open one, and one that is being opened");
+    await Promise.all(calls);
+    assert.ok(pool.counts.opened > 2, `${pool.counts.opened} opened while calls waited`);
+  } finally {
+    await pool.close();
+    await db.drop();
+  }
+});
+
 Deno.test("unit() runs again when a migration changed what its cached plan returns", async () => {
   const db = await createTestDatabase([EXAMPLE_CHAIN]);
   const pool = new Pool(db.url("runtime"), { max: 1 });
