@@ -8,6 +8,7 @@
 import { type LanewayError, UnavailableError } from "../core/errors.ts";
 import { type PipelineStep, PostgresClient, type StepResult } from "./client.ts";
 import type { Param, Row, StatementOptions } from "./database.ts";
+import { Deadline } from "./deadline.ts";
 import { isConnectionDoubt, sqlState, translateError } from "./sqlstate.ts";
 
 /** Whether a transaction-mode pooler (pgbouncer and its like) stands between; it cannot keep prepared statements. */
@@ -45,7 +46,14 @@ export interface PoolCounts {
   readonly retired: number;
 }
 
+// To open a client keeps this process and the server busy for ten milliseconds, and the first statements on it take as
+// long again. Opened for calls that would have waited for one, nine in the first tenth of a second of a load, they made it
+// wait for fifty.
+const PATIENCE_MS = 5;
+
 interface Waiter {
+  /** Monotonic milliseconds. */
+  readonly sinceMs: number;
   resolve(client: PostgresClient): void;
   reject(error: unknown): void;
 }
@@ -63,6 +71,8 @@ export class Pool {
   readonly #farewells = new Set<Promise<void>>();
   readonly #ended = new AbortController();
   #opening = 0;
+  /** Set while calls wait beside open clients. */
+  #lookAgain: ReturnType<typeof setTimeout> | undefined;
   #opened = 0;
   #retired = 0;
   #closing: Promise<void> | undefined;
@@ -207,12 +217,13 @@ export class Pool {
     }
     const { promise, resolve, reject } = Promise.withResolvers<PostgresClient>();
     const waiter: Waiter = {
+      sinceMs: performance.now(),
       resolve: (client) => {
-        this.#waiting.delete(waiter);
+        this.#leaveQueue(waiter);
         resolve(client);
       },
       reject: (error) => {
-        this.#waiting.delete(waiter);
+        this.#leaveQueue(waiter);
         reject(error);
       },
     };
@@ -227,17 +238,34 @@ export class Pool {
   }
 
   /**
-   * Opens as many clients as calls wait, within the bound. Each failure is one waiter's error. Beside clients that are
-   * open, no more at once than those: to open one keeps this process and the server busy for as long as a dozen statements
-   * take, and nine at once for one call that waits for a millisecond make all calls wait for twenty.
+   * Opens as many clients as calls wait, within the bound. Each failure is one waiter's error. Beside open clients, only for
+   * calls that have waited for `PATIENCE_MS`, and no more at once than are open.
    */
   #openForWaiters(): void {
     const open = this.#working.size + this.#idle.length;
+    const sinceMs = open === 0 ? Infinity : performance.now() - PATIENCE_MS;
+    let wanted = 0;
+    for (const waiter of this.#waiting) if (waiter.sinceMs <= sinceMs) wanted++;
     const most = Math.min(this.max - open, open === 0 ? this.max : open);
-    while (this.#opening < this.#waiting.size && this.#opening < most) {
+    while (this.#opening < wanted && this.#opening < most) {
       this.#opening++;
       this.#open();
     }
+    if (wanted < this.#waiting.size && open < this.max) {
+      this.#lookAgain ??= setTimeout(this.#onPatienceOver, PATIENCE_MS);
+    }
+  }
+
+  readonly #onPatienceOver = () => {
+    this.#lookAgain = undefined;
+    this.#openForWaiters();
+  };
+
+  #leaveQueue(waiter: Waiter): void {
+    this.#waiting.delete(waiter);
+    if (this.#waiting.size > 0) return;
+    clearTimeout(this.#lookAgain);
+    this.#lookAgain = undefined;
   }
 
   async #open(): Promise<void> {
@@ -301,29 +329,6 @@ export class Pool {
   #farewell(leaving: Promise<void>): void {
     const farewell = leaving.catch(() => {}).finally(() => this.#farewells.delete(farewell));
     this.#farewells.add(farewell);
-  }
-}
-
-/** One call's deadline: the wait for a client and the statement together. */
-class Deadline {
-  readonly #ms: number;
-  readonly #timer: ReturnType<typeof setTimeout>;
-  /** Resolves with undefined when the deadline passes; never, once cleared. */
-  readonly passed: Promise<undefined>;
-
-  constructor(ms: number) {
-    this.#ms = ms;
-    const { promise, resolve } = Promise.withResolvers<undefined>();
-    this.passed = promise;
-    this.#timer = setTimeout(() => resolve(undefined), ms);
-  }
-
-  error(doing: string, outcome: "not-executed" | "unknown"): UnavailableError {
-    return new UnavailableError(`The database did not answer within ${this.#ms} ms (${doing})`, outcome);
-  }
-
-  clear(): void {
-    clearTimeout(this.#timer);
   }
 }
 

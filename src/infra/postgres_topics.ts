@@ -67,6 +67,8 @@ const NOTIFY = "select pg_notify($1, p) from jsonb_array_elements_text($2::jsonb
 const MAX_PENDING = 1_000;
 // Who notifies commits after whoever notified before, and transactions that wait for that no longer share a flush.
 const MAX_CARRIED = 3;
+// Nor are several carried while commits are slow.
+const CARRIED_QUICKLY_MS = 2;
 // Hints that repeat, and say no more the second time. The others are each about something else.
 const PACED: ReadonlySet<TopicName> = new Set<TopicName>(["WORK_AVAILABLE", "OUTBOX_PENDING"]);
 // Under five connections a second with the jitter, also when each is cut as soon as it is up.
@@ -90,8 +92,8 @@ export class PostgresTopics implements Topics {
   readonly #paces = new Map<string, HintPace>();
   /** Hints whose time to leave has not come. */
   readonly #held = new Map<string, Promise<void>>();
-  /** How many of a hint are on their way, each with somebody's transaction. */
-  readonly #carried = new Map<string, number>();
+  /** Since when those of a hint have been on their way, each with somebody's transaction; the oldest first. */
+  readonly #carried = new Map<string, Set<{ readonly sinceMs: number }>>();
   #current: Promise<void> = Promise.resolve();
   #next: Promise<void> | undefined;
   #loop: Promise<void> | undefined;
@@ -139,16 +141,18 @@ export class PostgresTopics implements Topics {
     if (this.#stop.signal.aborted || this.#options.listen === undefined || !PACED.has(topic)) return null;
     const text = encodeHint(topic, payload);
     if (isTooLong(text) || this.#held.has(text) || this.#pending.has(text)) return null;
-    const carried = this.#carried.get(text) ?? 0;
-    if (carried >= MAX_CARRIED || !this.#paceOf(text).take(this.#clock.monotonic())) return null;
-    this.#carried.set(text, carried + 1);
-    return { text, ended: () => this.#putDown(text) };
-  }
-
-  #putDown(text: string): void {
-    const left = (this.#carried.get(text) ?? 1) - 1;
-    if (left > 0) this.#carried.set(text, left);
-    else this.#carried.delete(text);
+    const nowMs = this.#clock.monotonic();
+    const carried = this.#carried.get(text) ?? new Set();
+    const [oldest = { sinceMs: nowMs }] = carried;
+    if (carried.size >= MAX_CARRIED || nowMs - oldest.sinceMs > CARRIED_QUICKLY_MS) return null;
+    if (!this.#paceOf(text).take(nowMs)) return null;
+    const one = { sinceMs: nowMs };
+    this.#carried.set(text, carried.add(one));
+    const ended = () => {
+      carried.delete(one);
+      if (carried.size === 0) this.#carried.delete(text);
+    };
+    return { text, ended };
   }
 
   /** Sends now, or once the gap since the last equal hint has passed; on close at once. */
