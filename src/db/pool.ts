@@ -48,7 +48,8 @@ export interface PoolCounts {
 
 // To open a client keeps this process and the server busy for ten milliseconds, and the first statements on it take as
 // long again. Opened for calls that would have waited for one, nine in the first tenth of a second of a load, they made it
-// wait for fifty.
+// wait for fifty. So calls wait as long together as the opening costs, or one of them for as long as it may notice.
+const OPENING_COSTS_MS = 20;
 const PATIENCE_MS = 5;
 
 interface Waiter {
@@ -71,6 +72,8 @@ export class Pool {
   readonly #farewells = new Set<Promise<void>>();
   readonly #ended = new AbortController();
   #opening = 0;
+  /** How long calls have waited, in all, since a client was last opened. */
+  #waitedMs = 0;
   /** Set while calls wait beside open clients. */
   #lookAgain: ReturnType<typeof setTimeout> | undefined;
   #opened = 0;
@@ -219,6 +222,7 @@ export class Pool {
     const waiter: Waiter = {
       sinceMs: performance.now(),
       resolve: (client) => {
+        this.#waitedMs += performance.now() - waiter.sinceMs;
         this.#leaveQueue(waiter);
         resolve(client);
       },
@@ -239,16 +243,21 @@ export class Pool {
 
   /**
    * Opens as many clients as calls wait, within the bound. Each failure is one waiter's error. Beside open clients, only for
-   * calls that have waited for `PATIENCE_MS`, and no more at once than are open.
+   * calls that have waited for `PATIENCE_MS`, and one for all that waited less; and no more at once than are open.
    */
   #openForWaiters(): void {
     const open = this.#working.size + this.#idle.length;
     const sinceMs = open === 0 ? Infinity : performance.now() - PATIENCE_MS;
-    let wanted = 0;
-    for (const waiter of this.#waiting) if (waiter.sinceMs <= sinceMs) wanted++;
+    let wanted = this.#waitedMs >= OPENING_COSTS_MS && this.#waiting.size > 0 ? 1 : 0;
+    // In the order they came.
+    for (const waiter of this.#waiting) {
+      if (waiter.sinceMs > sinceMs || wanted >= this.max) break;
+      wanted++;
+    }
     const most = Math.min(this.max - open, open === 0 ? this.max : open);
     while (this.#opening < wanted && this.#opening < most) {
       this.#opening++;
+      this.#waitedMs = 0;
       this.#open();
     }
     if (wanted < this.#waiting.size && open < this.max) {

@@ -411,6 +411,22 @@ Deno.test("beside an open client a pool opens none for calls that have only begu
   }
 });
 
+Deno.test("calls that wait briefly, again and again, make a pool open one more in the end", async () => {
+  const db = await createTestDatabase([EXAMPLE_CHAIN]);
+  const pool = new Pool(db.url("system"), { max: 10 });
+  try {
+    await pool.run("select 1", []);
+    let rounds = 0;
+    for (; pool.counts.opened < 2 && rounds < 2_000; rounds++) {
+      await Promise.all([pool.run("select 1", []), pool.run("select 1", [])]);
+    }
+    assert.equal(pool.counts.opened, 2, `after ${rounds} rounds`);
+  } finally {
+    await pool.close();
+    await db.drop();
+  }
+});
+
 Deno.test("a pool with no open client opens as many as calls wait", async () => {
   const db = await createTestDatabase([EXAMPLE_CHAIN]);
   const pool = new Pool(db.url("system"), { max: 10 });
