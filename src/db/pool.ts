@@ -8,6 +8,7 @@
 import { type LanewayError, UnavailableError } from "../core/errors.ts";
 import { type PipelineStep, PostgresClient, type StepResult } from "./client.ts";
 import type { Param, Row, StatementOptions } from "./database.ts";
+import { Deadline } from "./deadline.ts";
 import { isConnectionDoubt, sqlState, translateError } from "./sqlstate.ts";
 
 /** Whether a transaction-mode pooler (pgbouncer and its like) stands between; it cannot keep prepared statements. */
@@ -45,7 +46,15 @@ export interface PoolCounts {
   readonly retired: number;
 }
 
+// To open a client keeps this process and the server busy for ten milliseconds, and the first statements on it take as
+// long again. Opened for calls that would have waited for one, nine in the first tenth of a second of a load, they made it
+// wait for fifty. So calls wait as long together as the opening costs, or one of them for as long as it may notice.
+const OPENING_COSTS_MS = 20;
+const PATIENCE_MS = 5;
+
 interface Waiter {
+  /** Monotonic milliseconds. */
+  readonly sinceMs: number;
   resolve(client: PostgresClient): void;
   reject(error: unknown): void;
 }
@@ -63,6 +72,10 @@ export class Pool {
   readonly #farewells = new Set<Promise<void>>();
   readonly #ended = new AbortController();
   #opening = 0;
+  /** How long calls have waited, in all, since a client was last opened. */
+  #waitedMs = 0;
+  /** Set while calls wait beside open clients. */
+  #lookAgain: ReturnType<typeof setTimeout> | undefined;
   #opened = 0;
   #retired = 0;
   #closing: Promise<void> | undefined;
@@ -207,12 +220,14 @@ export class Pool {
     }
     const { promise, resolve, reject } = Promise.withResolvers<PostgresClient>();
     const waiter: Waiter = {
+      sinceMs: performance.now(),
       resolve: (client) => {
-        this.#waiting.delete(waiter);
+        this.#waitedMs += performance.now() - waiter.sinceMs;
+        this.#leaveQueue(waiter);
         resolve(client);
       },
       reject: (error) => {
-        this.#waiting.delete(waiter);
+        this.#leaveQueue(waiter);
         reject(error);
       },
     };
@@ -226,12 +241,40 @@ export class Pool {
     return await promise;
   }
 
-  /** Opens as many clients as calls wait, within the bound. Each failure is one waiter's error. */
+  /**
+   * Opens as many clients as calls wait, within the bound. Each failure is one waiter's error. Beside open clients, only for
+   * calls that have waited for `PATIENCE_MS`, and one for all that waited less; and no more at once than are open.
+   */
   #openForWaiters(): void {
-    while (this.#opening < this.#waiting.size && this.#working.size + this.#opening + this.#idle.length < this.max) {
+    const open = this.#working.size + this.#idle.length;
+    const sinceMs = open === 0 ? Infinity : performance.now() - PATIENCE_MS;
+    let wanted = this.#waitedMs >= OPENING_COSTS_MS && this.#waiting.size > 0 ? 1 : 0;
+    // In the order they came.
+    for (const waiter of this.#waiting) {
+      if (waiter.sinceMs > sinceMs || wanted >= this.max) break;
+      wanted++;
+    }
+    const most = Math.min(this.max - open, open === 0 ? this.max : open);
+    while (this.#opening < wanted && this.#opening < most) {
       this.#opening++;
+      this.#waitedMs = 0;
       this.#open();
     }
+    if (wanted < this.#waiting.size && open < this.max) {
+      this.#lookAgain ??= setTimeout(this.#onPatienceOver, PATIENCE_MS);
+    }
+  }
+
+  readonly #onPatienceOver = () => {
+    this.#lookAgain = undefined;
+    this.#openForWaiters();
+  };
+
+  #leaveQueue(waiter: Waiter): void {
+    this.#waiting.delete(waiter);
+    if (this.#waiting.size > 0) return;
+    clearTimeout(this.#lookAgain);
+    this.#lookAgain = undefined;
   }
 
   async #open(): Promise<void> {
@@ -255,6 +298,7 @@ export class Pool {
     } else if (client !== undefined) {
       this.#working.add(client);
       this.#release(client);
+      this.#openForWaiters();
     } else {
       const [first] = this.#waiting;
       first?.reject(failure);
@@ -294,29 +338,6 @@ export class Pool {
   #farewell(leaving: Promise<void>): void {
     const farewell = leaving.catch(() => {}).finally(() => this.#farewells.delete(farewell));
     this.#farewells.add(farewell);
-  }
-}
-
-/** One call's deadline: the wait for a client and the statement together. */
-class Deadline {
-  readonly #ms: number;
-  readonly #timer: ReturnType<typeof setTimeout>;
-  /** Resolves with undefined when the deadline passes; never, once cleared. */
-  readonly passed: Promise<undefined>;
-
-  constructor(ms: number) {
-    this.#ms = ms;
-    const { promise, resolve } = Promise.withResolvers<undefined>();
-    this.passed = promise;
-    this.#timer = setTimeout(() => resolve(undefined), ms);
-  }
-
-  error(doing: string, outcome: "not-executed" | "unknown"): UnavailableError {
-    return new UnavailableError(`The database did not answer within ${this.#ms} ms (${doing})`, outcome);
-  }
-
-  clear(): void {
-    clearTimeout(this.#timer);
   }
 }
 

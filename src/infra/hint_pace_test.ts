@@ -54,7 +54,10 @@ Deno.test("the rows of a batch are one: batches that come one at a time leave at
     const atMs = batch * 60;
     assert.equal(pace.ask(atMs), 0, `batch ${batch}`);
     pace.left(atMs);
-    for (let row = 1; row < 1_000; row++) assert.ok(pace.ask(atMs + row / 1_000) > 0);
+    const rows = Array.from({ length: 1_000 }, (_, row) => atMs + row / 1_000);
+    const left = rows.filter((rowMs) => pace.take(rowMs)).length;
+    assert.ok(left <= 4, `${left} left with its rows`);
+    assert.ok(pace.ask(atMs + 1) > 0);
     pace.left(atMs + 5);
   }
 });
@@ -66,9 +69,18 @@ Deno.test("no rate makes more than five hundred hints a second leave", () => {
   }
 });
 
-Deno.test("a place is taken when one may leave at once, and then holds up the next one for a gap", () => {
+Deno.test("four hundred a second leave at once also where they come in pairs", () => {
   const pace = new HintPace();
-  assert.equal(pace.take(0), true);
+  for (let nowMs = 0; nowMs < 1_000; nowMs += 5) {
+    assert.equal(pace.take(nowMs), true, `at ${nowMs} ms`);
+    assert.equal(pace.ask(nowMs + 0.2), 0, `its second one, at ${nowMs} ms`);
+    pace.left(nowMs + 0.2);
+  }
+});
+
+Deno.test("a place is taken when one may leave at once; a few in a row then hold up the next one", () => {
+  const pace = new HintPace();
+  for (let n = 0; n < 4; n++) assert.equal(pace.take(0), true, `place ${n}`);
   assert.equal(pace.take(1), false);
   assert.ok(pace.ask(1) > 0);
   assert.equal(pace.take(20), true);

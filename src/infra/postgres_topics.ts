@@ -65,6 +65,10 @@ export const MAX_NOTIFY_BYTES = 7_999;
 const NOTIFY = "select pg_notify($1, p) from jsonb_array_elements_text($2::jsonb) as p";
 // Hints that wait while one statement is in flight; the further ones are dropped, as hints may be.
 const MAX_PENDING = 1_000;
+// Who notifies commits after whoever notified before, and transactions that wait for that no longer share a flush.
+const MAX_CARRIED = 3;
+// Nor are several carried while commits are slow.
+const CARRIED_QUICKLY_MS = 2;
 // Hints that repeat, and say no more the second time. The others are each about something else.
 const PACED: ReadonlySet<TopicName> = new Set<TopicName>(["WORK_AVAILABLE", "OUTBOX_PENDING"]);
 // Under five connections a second with the jitter, also when each is cut as soon as it is up.
@@ -88,8 +92,8 @@ export class PostgresTopics implements Topics {
   readonly #paces = new Map<string, HintPace>();
   /** Hints whose time to leave has not come. */
   readonly #held = new Map<string, Promise<void>>();
-  /** Hints on their way with somebody's transaction. */
-  readonly #carried = new Set<string>();
+  /** Since when those of a hint have been on their way, each with somebody's transaction; the oldest first. */
+  readonly #carried = new Map<string, Set<{ readonly sinceMs: number }>>();
   #current: Promise<void> = Promise.resolve();
   #next: Promise<void> | undefined;
   #loop: Promise<void> | undefined;
@@ -129,17 +133,26 @@ export class PostgresTopics implements Topics {
 
   /**
    * The hint as a transaction may carry it, when none is held back and the last equal one left long enough ago. A
-   * transaction that tells of nothing after all has held up the next hint for one gap, and no more. One at a time: who
-   * notifies commits after whoever notified before, and transactions that wait for that would no longer share a flush.
+   * transaction that tells of nothing after all has held up the next hint for one gap, and no more. A few at a time: a
+   * transaction that finds all places taken tells of its item by a statement of its own behind it.
    */
   carry<T extends TopicName>(topic: T, payload: TopicPayloads[T]): CarriedHint | null {
     // Without a listener of our own, our own subscribers are told here and not by the server.
     if (this.#stop.signal.aborted || this.#options.listen === undefined || !PACED.has(topic)) return null;
     const text = encodeHint(topic, payload);
-    if (isTooLong(text) || this.#carried.has(text) || this.#held.has(text) || this.#pending.has(text)) return null;
-    if (!this.#paceOf(text).take(this.#clock.monotonic())) return null;
-    this.#carried.add(text);
-    return { text, ended: () => void this.#carried.delete(text) };
+    if (isTooLong(text) || this.#held.has(text) || this.#pending.has(text)) return null;
+    const nowMs = this.#clock.monotonic();
+    const carried = this.#carried.get(text) ?? new Set();
+    const [oldest = { sinceMs: nowMs }] = carried;
+    if (carried.size >= MAX_CARRIED || nowMs - oldest.sinceMs > CARRIED_QUICKLY_MS) return null;
+    if (!this.#paceOf(text).take(nowMs)) return null;
+    const one = { sinceMs: nowMs };
+    this.#carried.set(text, carried.add(one));
+    const ended = () => {
+      carried.delete(one);
+      if (carried.size === 0) this.#carried.delete(text);
+    };
+    return { text, ended };
   }
 
   /** Sends now, or once the gap since the last equal hint has passed; on close at once. */

@@ -43,6 +43,8 @@ export class Loop {
   readonly #stopClaiming = new AbortController();
   /** Items asked for by claims on their way. */
   #asked = 0;
+  /** Items moved into reach beside a claim, which the next one is to find. */
+  #promoted = 0;
   /** Whether the last claim was large and came back full. */
   #busy = false;
   #second: Promise<void> | null = null;
@@ -89,8 +91,7 @@ export class Loop {
       }
       try {
         this.#health.asking();
-        const promoted = await this.#lookout.prepare();
-        const found = await this.#claim(limit, promoted);
+        const found = await this.#look(limit, hinted);
         backoffMs = FIRST_BACKOFF_MS;
         this.#busy = limit >= BUSY_FROM && found === limit;
         if (this.#busy) this.#second ??= this.#claimBeside();
@@ -106,6 +107,24 @@ export class Loop {
       }
     }
     await this.#second;
+  }
+
+  /**
+   * Claims, with what has become due in reach. A hint tells of what is in reach already: that claim does not wait for the
+   * others to be moved there, and they are looked for right behind it.
+   *
+   * @returns How many items the runs took.
+   */
+  async #look(limit: number, hinted: boolean): Promise<number> {
+    const promoted = this.#promoted;
+    this.#promoted = 0;
+    if (!hinted) return await this.#claim(limit, promoted + await this.#lookout.prepare());
+    const [moving, claiming] = await Promise.allSettled([this.#lookout.prepare(), this.#claim(limit, promoted)]);
+    if (moving.status === "rejected") throw moving.reason;
+    if (claiming.status === "rejected") throw claiming.reason;
+    this.#promoted = moving.value;
+    if (moving.value > 0) this.#lookout.insist();
+    return claiming.value;
   }
 
   /**

@@ -396,6 +396,50 @@ Deno.test("calls beyond the pool's size wait in order, are bounded, and give up 
   }
 });
 
+Deno.test("beside an open client a pool opens none for calls that have only begun to wait, and more while they do", async () => {
+  const db = await createTestDatabase([EXAMPLE_CHAIN]);
+  const pool = new Pool(db.url("system"), { max: 10 });
+  try {
+    await pool.run("select 1", []);
+    const calls = Array.from({ length: 30 }, () => pool.run("select pg_sleep(0.05)", []));
+    assert.deepEqual([pool.counts.inUse, pool.counts.waiting], [1, 29], "nothing is being opened");
+    await Promise.all(calls);
+    assert.ok(pool.counts.opened > 2, `${pool.counts.opened} opened while calls waited`);
+  } finally {
+    await pool.close();
+    await db.drop();
+  }
+});
+
+Deno.test("calls that wait briefly, again and again, make a pool open one more in the end", async () => {
+  const db = await createTestDatabase([EXAMPLE_CHAIN]);
+  const pool = new Pool(db.url("system"), { max: 10 });
+  try {
+    await pool.run("select 1", []);
+    let rounds = 0;
+    for (; pool.counts.opened < 2 && rounds < 2_000; rounds++) {
+      await Promise.all([pool.run("select 1", []), pool.run("select 1", [])]);
+    }
+    assert.equal(pool.counts.opened, 2, `after ${rounds} rounds`);
+  } finally {
+    await pool.close();
+    await db.drop();
+  }
+});
+
+Deno.test("a pool with no open client opens as many as calls wait", async () => {
+  const db = await createTestDatabase([EXAMPLE_CHAIN]);
+  const pool = new Pool(db.url("system"), { max: 10 });
+  try {
+    const calls = Array.from({ length: 30 }, () => pool.run("select 1", []));
+    assert.equal(pool.counts.inUse, 10);
+    await Promise.all(calls);
+  } finally {
+    await pool.close();
+    await db.drop();
+  }
+});
+
 Deno.test("unit() runs again when a migration changed what its cached plan returns", async () => {
   const db = await createTestDatabase([EXAMPLE_CHAIN]);
   const pool = new Pool(db.url("runtime"), { max: 1 });
