@@ -18,11 +18,11 @@ import { DEFAULT_EXITS, type Ending, type ExitTable } from "./classify.ts";
 import type { CommandConfig, KindCommand, LoginTest, PromptConfig } from "./config.ts";
 import { configSchema, type RawArgument, type RawConfig, type RawEnding, type RawKind } from "./config_schema.ts";
 import { compileVariables, DEFAULT_VARIABLES, readEnvFrom } from "./load_env.ts";
-import { parseField } from "./fields.ts";
+import { type FieldPath, parseField } from "./fields.ts";
 import type { FolderConfig } from "./folders.ts";
 import { checkCloneUrl, type CloneConfig, hasOwnHost, isRef } from "./git.ts";
 import { Place } from "./problem.ts";
-import { literalOf, parseTemplate, type Template } from "./template.ts";
+import { fieldsOf, literalOf, parseTemplate, type Template } from "./template.ts";
 
 const MIB = 1_048_576;
 const DAY_MS = 86_400_000;
@@ -157,12 +157,30 @@ function compileKind(kind: string, raw: RawKind, context: Context & { readonly p
   if (command.stdin === "prompt" && command.prompt === null) {
     throw place.at("stdin").problem('the kind has no prompt: give it one, or use "payload" or "none"');
   }
+  if (command.prompt === null) refuseWithoutPrompt(command, place);
   try {
     workKind(command);
   } catch (error) {
     throw place.problem(describeError(error));
   }
   return command;
+}
+
+/** Fields of a prompt that no run of the kind will have. */
+function refuseWithoutPrompt(command: KindCommand, place: Place): void {
+  const uses = (entries: readonly ArgvEntry[]): FieldPath[] =>
+    entries.flatMap((entry) =>
+      entry.type === "optional"
+        ? [entry.when, ...uses(entry.entries)]
+        : entry.type === "text"
+        ? fieldsOf(entry.template)
+        : []
+    );
+  const variables = Object.values(command.env.sources).flatMap((source) =>
+    source.type === "field" ? [source.field] : source.type === "template" ? fieldsOf(source.template) : []
+  );
+  const used = [...uses(command.args), ...variables].find(({ text }) => /^run\.(?:prompt|role)/.test(text));
+  if (used !== undefined) throw place.at("argv").problem(`{${used.text}} needs a prompt: give the kind "prompt"`);
 }
 
 function compileArgv(

@@ -107,7 +107,7 @@ async function runIn(
   try {
     await log.note(`${item.kind} ${item.id}, attempt ${item.attempts}, by ${parts.worker}`);
     await writePayload(folder, item);
-    const base = await baseEnvironment(what, { scope, folder, parts });
+    const base = await baseEnvironment(folder, scope, parts);
     const git: GitRun = { env: base, cwd: folder.work, mark: folder.mark, stop, log, clock };
     const cwd = await makeClone(command, { scope, folder, git });
     const begun = await withPrompt(command.prompt, { scope, folder, git, parts });
@@ -161,8 +161,9 @@ async function prepare(
 
 /** What git runs with: the variables of every kind. */
 async function baseEnvironment(
-  _what: CommandRun,
-  { scope, folder, parts }: { scope: FieldScope; folder: RunFolder; parts: CommandParts },
+  folder: RunFolder,
+  scope: FieldScope,
+  parts: CommandParts,
 ): Promise<Record<string, string>> {
   const run = { ...STAND_INS, workDir: folder.work, payloadFile: folder.payloadFile };
   const env = await buildEnvironment({ sources: parts.config.env, from: null }, { ...scope, run }, worldOf(parts));
