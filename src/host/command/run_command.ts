@@ -75,7 +75,7 @@ const QUOTED_CHARS = 500;
 
 /** Runs an item's command. Never throws; by its end no process of it runs, and its work directory is removed or kept. */
 export async function runCommand(what: CommandRun, parts: CommandParts): Promise<Finished> {
-  const { command, item, stop } = what;
+  const { command, item } = what;
   let folder: RunFolder | null = null;
   let finished: Finished;
   try {
@@ -85,7 +85,7 @@ export async function runCommand(what: CommandRun, parts: CommandParts): Promise
     folder = await parts.work.make(fill(command.workName, scope, slug));
     finished = await runIn(folder, what, { scope, parts });
   } catch (error) {
-    finished = { ...classifyFailure(error, stop), exitCode: null, signal: null, stdout: NO_TAIL, stderr: NO_TAIL };
+    finished = { ...classifyFailure(error, what), exitCode: null, signal: null, stdout: NO_TAIL, stderr: NO_TAIL };
   }
   const failed = finished.is.outcome === "retry" || finished.is.outcome === "final";
   if (folder !== null) await parts.work.end(folder, failed && command.keepOnFailure);
@@ -276,20 +276,13 @@ async function closeLog(log: RunLog, stop: RunStop): Promise<void> {
   await log.close();
 }
 
-/** How a failed step is read, unless the run was to end anyway. */
-function classifyFailure(error: unknown, stop: RunStop): { readonly is: Classified; readonly message: string } {
+/** How a failed step is read. A run that was to end anyway failed of that. */
+function classifyFailure(error: unknown, { stop, command }: CommandRun): Pick<Finished, "is" | "message"> {
   const failure = error instanceof CommandFailure
     ? error
     : new CommandFailure("not_started", "retry", describeError(error), { cause: error });
-  if (stop.reason === "lease_lost" || stop.reason === "drained") {
-    return {
-      is: { outcome: "aborted", reason: stop.reason, afterMs: 0, note: null },
-      message: `${stop.reason}: ${failure.message}`,
-    };
-  }
-  const reason = stop.reason ?? failure.reason;
-  return {
-    is: { outcome: failure.outcome, reason, afterMs: 0, note: null },
-    message: `${reason}: ${failure.message}`,
-  };
+  const is = stop.reason === null
+    ? { outcome: failure.outcome, reason: failure.reason, afterMs: 0, note: null }
+    : classify({ exitCode: null, signal: null, stopped: stop.reason }, command.exits);
+  return { is, message: `${is.reason ?? "timed_out"}: ${failure.message}` };
 }
