@@ -62,7 +62,7 @@ async function exampleFor(folder: string): Promise<Record<string, unknown>> {
 
 Deno.test("the example is a config, and check explains each of its kinds", async () => {
   const config = await loadCommandConfig(EXAMPLE);
-  assert.deepEqual(Object.keys(config.kinds), ["DEV_ISSUE", "CONTINUE_ISSUE", "REVIEW_PLAN", "REVIEW_PR"]);
+  assert.deepEqual(config.kindNames, ["DEV_ISSUE", "CONTINUE_ISSUE", "REVIEW_PLAN", "REVIEW_PR"]);
   const said = explainConfig(config).join("\n");
   assert.match(said, /DEV_ISSUE: claude with 5 arguments, at most 7200 s, nice 10, stdin none/);
   assert.match(said, /exit 65: final; exit 75: defer 60 s; any other exit code: retry/);

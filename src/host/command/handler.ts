@@ -15,13 +15,15 @@ import {
   type WorkRun,
 } from "../../work/types.ts";
 import type { AttemptRecord } from "../types.ts";
-import type { KindCommand } from "./config.ts";
+import { type CompiledConfig, type KindCommand, openConfig } from "./config.ts";
 import { Folders } from "./folders.ts";
 import { workKind } from "./load.ts";
 import { LogFolder } from "./run_log.ts";
 import { type CommandParts, type CommandsOptions, type Finished, runCommand } from "./run_command.ts";
 import { RunStop } from "./stop.ts";
 import { WorkFolders } from "./work_folders.ts";
+
+export type { CommandsOptions };
 
 /** The handlers of a config, and what they share. */
 export interface Commands {
@@ -46,8 +48,9 @@ const CLEAR_EVERY_MS = 60_000;
  * @throws {SettingsError} The work folder cannot be made, or others could write to it.
  */
 export async function openCommands(options: CommandsOptions): Promise<Commands> {
-  const folders = await WorkFolders.open(options.config.work, options.logger);
-  return new CommandSet(options, folders);
+  const config = openConfig(options.config);
+  const folders = await WorkFolders.open(config.work, options.logger);
+  return new CommandSet({ ...options, config }, folders);
 }
 
 class CommandSet implements Commands {
@@ -56,7 +59,7 @@ class CommandSet implements Commands {
   readonly #recording = new Set<Promise<void>>();
   #clearedMs: number;
 
-  constructor(options: CommandsOptions, work: WorkFolders) {
+  constructor(options: CommandsOptions & { readonly config: CompiledConfig }, work: WorkFolders) {
     const { config, logger, clock } = options;
     this.#clearedMs = clock.monotonic();
     this.#parts = { ...options, work, files: new Folders(config.folders), logs: new LogFolder(config.logs, logger) };

@@ -8,7 +8,7 @@ import { describeError } from "../../core/describe_error.ts";
 import { silentLogger } from "../../core/log.ts";
 import { readSecretFile } from "../../runtime/secret_file.ts";
 import { exitLines } from "./classify.ts";
-import type { CommandConfig, KindCommand } from "./config.ts";
+import { type CommandConfig, type CompiledConfig, type KindCommand, openConfig } from "./config.ts";
 import type { EnvSource } from "./environment.ts";
 import { execute } from "./execute.ts";
 import { findProgram, SYSTEM_PATH } from "./program.ts";
@@ -20,6 +20,7 @@ import { WorkFolders } from "./work_folders.ts";
 export interface CommandCheck {
   /** `DEV_ISSUE: program`. */
   readonly name: string;
+  /** Whether it is well. */
   readonly ok: boolean;
   /** What was found; when it is not well, with the fix. */
   readonly said: string;
@@ -27,6 +28,7 @@ export interface CommandCheck {
 
 /** What `checkCommands` looks with. */
 export interface CheckOptions {
+  /** Time. */
   readonly clock: Clock;
   /** Ends it early. */
   readonly signal: AbortSignal;
@@ -37,7 +39,8 @@ export interface CheckOptions {
 }
 
 /** Looks at the host: folders, programs, keys, git, logins. Runs nothing but login tests. Never throws. */
-export async function checkCommands(config: CommandConfig, options: CheckOptions): Promise<CommandCheck[]> {
+export async function checkCommands(given: CommandConfig, options: CheckOptions): Promise<CommandCheck[]> {
+  const config = openConfig(given);
   const own = options.ownEnv ?? ((name: string) => Deno.env.get(name));
   const checks = [await checkWork(config), ...await checkFolders(config), await checkTool("sh", "every command")];
   const kinds = Object.values(config.kinds);
@@ -60,7 +63,7 @@ export async function checkCommands(config: CommandConfig, options: CheckOptions
 
 /** What a config does, for people: a few lines for each kind. */
 export function explainConfig(config: CommandConfig): string[] {
-  return Object.values(config.kinds).flatMap((kind) => {
+  return Object.values(openConfig(config).kinds).flatMap((kind) => {
     const limit = kind.timeLimitMs === 0 ? "no time limit" : `at most ${kind.timeLimitMs / 1000} s`;
     const ends = exitLines(kind.exits).slice(0, -6).map(({ end, outcome }) => `${end}: ${outcome}`);
     return [
@@ -72,7 +75,7 @@ export function explainConfig(config: CommandConfig): string[] {
   });
 }
 
-async function checkWork({ work }: CommandConfig): Promise<CommandCheck> {
+async function checkWork({ work }: CompiledConfig): Promise<CommandCheck> {
   try {
     const folders = await WorkFolders.open(work, silentLogger);
     const run = await folders.make("check");
@@ -84,7 +87,7 @@ async function checkWork({ work }: CommandConfig): Promise<CommandCheck> {
   }
 }
 
-async function checkFolders({ folders }: CommandConfig): Promise<CommandCheck[]> {
+async function checkFolders({ folders }: CompiledConfig): Promise<CommandCheck[]> {
   return await Promise.all(
     Object.entries(folders).map(async ([name, { path, refresh }]): Promise<CommandCheck> => {
       const wanted = refresh === null ? path : `${path}/.git`;
@@ -135,7 +138,7 @@ function checkVariables(
 }
 
 async function checkLogin(
-  config: CommandConfig,
+  config: CompiledConfig,
   { kind, env }: { readonly kind: KindCommand; readonly env: Readonly<Record<string, string>> },
   { clock, signal }: CheckOptions,
 ): Promise<CommandCheck> {

@@ -11,7 +11,7 @@ import type { WorkItem, WorkRun } from "../../work/types.ts";
 import type { AttemptRecord, Notifier } from "../types.ts";
 import { buildArgv, checkTotal } from "./argv.ts";
 import { type Classified, classify } from "./classify.ts";
-import type { CommandConfig, KindCommand, PromptConfig } from "./config.ts";
+import type { CommandConfig, CompiledConfig, KindCommand, PromptConfig } from "./config.ts";
 import { buildEnvironment } from "./environment.ts";
 import { type ExecResult, execute } from "./execute.ts";
 import { CommandFailure, invalidItem } from "./failure.ts";
@@ -28,12 +28,15 @@ import type { RunFolder, WorkFolders } from "./work_folders.ts";
 
 /** What commands are run with. */
 export interface CommandsOptions {
+  /** What is run. */
   readonly config: CommandConfig;
   /** The name of the machine's row in `queue.hosts`. */
   readonly host: string;
   /** Which runner: `host-runner@machine/1234`. */
   readonly worker: string;
+  /** Time. */
   readonly clock: Clock;
+  /** Logs. */
   readonly logger: Logger;
   /** Stores a row per attempt. Best effort: it is not waited for, and losing one stops nothing. */
   readonly recordAttempt: (attempt: AttemptRecord) => Promise<void>;
@@ -45,6 +48,7 @@ export interface CommandsOptions {
 
 /** What every handler of a config shares. */
 export interface CommandParts extends CommandsOptions {
+  readonly config: CompiledConfig;
   readonly work: WorkFolders;
   readonly files: Folders;
   readonly logs: LogFolder;
