@@ -135,7 +135,8 @@ function checkArgument(value: string, written: string, { dashAllowed, ours }: Ar
 }
 
 function refuse(ours: boolean, message: string): CommandFailure {
-  return ours ? new CommandFailure("prompt", "final", message) : invalidItem(message);
+  // The host mends its files; the item is as good as before.
+  return ours ? new CommandFailure("prompt", "retry", message) : invalidItem(message);
 }
 
 async function readContents(path: string): Promise<string> {

@@ -3,6 +3,8 @@
  *
  * @module
  */
+import { statfs } from "node:fs/promises";
+import { dirname } from "node:path";
 import type { Clock } from "../../core/clock.ts";
 import { describeError } from "../../core/describe_error.ts";
 import { silentLogger } from "../../core/log.ts";
@@ -15,6 +17,9 @@ import { findProgram, SYSTEM_PATH } from "./program.ts";
 import { LogFolder } from "./run_log.ts";
 import { RunStop } from "./stop.ts";
 import { WorkFolders } from "./work_folders.ts";
+
+/** Less than this free is no room for clones and logs. */
+const LEAST_GIB = 1;
 
 /** One thing that was looked at. */
 export interface CommandCheck {
@@ -42,7 +47,13 @@ export interface CheckOptions {
 export async function checkCommands(given: CommandConfig, options: CheckOptions): Promise<CommandCheck[]> {
   const config = openConfig(given);
   const own = options.ownEnv ?? ((name: string) => Deno.env.get(name));
-  const checks = [await checkWork(config), ...await checkFolders(config), await checkTool("sh", "every command")];
+  const checks = [
+    await checkWork(config),
+    await checkDisk("work folder", config.work.base),
+    await checkDisk("logs", config.logs.folder),
+    ...await checkFolders(config),
+    await checkTool("sh", "every command"),
+  ];
   const kinds = Object.values(config.kinds);
   const refreshed = Object.values(config.folders).some(({ refresh }) => refresh !== null);
   if (refreshed || kinds.some(({ clone }) => clone !== null)) {
@@ -84,6 +95,22 @@ async function checkWork({ work }: CompiledConfig): Promise<CommandCheck> {
     return { name: "work folder", ok: true, said: work.base };
   } catch (error) {
     return { name: "work folder", ok: false, said: describeError(error) };
+  }
+}
+
+/** Room on the disk of a folder that may not be there yet. */
+async function checkDisk(what: string, folder: string): Promise<CommandCheck> {
+  const name = `${what}: disk`;
+  try {
+    let there = folder;
+    while (!await Deno.stat(there).then(() => true, () => false) && there !== "/") there = dirname(there);
+    const { bavail, bsize } = await statfs(there);
+    const gib = (bavail * bsize) / 2 ** 30;
+    const said = `${gib.toFixed(1)} GiB free for ${folder}`;
+    const ok = gib >= LEAST_GIB;
+    return { name, ok, said: ok ? said : `${said}, at least ${LEAST_GIB} should be: make room` };
+  } catch (error) {
+    return { name, ok: false, said: `cannot tell the room for ${folder}: ${describeError(error)}` };
   }
 }
 

@@ -45,13 +45,19 @@ export async function killMarked(run: string): Promise<number> {
 
 /** The ids of processes marked as of `run`. */
 export async function findMarked(run: string): Promise<number[]> {
-  const pids: number[] = [];
   try {
-    for (const { name } of Deno.readDirSync("/proc")) {
-      if (/^\d+$/.test(name) && Number(name) !== Deno.pid) pids.push(Number(name));
-    }
-  } catch {
-    return [];
+    Deno.readFileSync(`/proc/${Deno.pid}/environ`);
+  } catch (error) {
+    // A build without every permission may not read there itself, but may run what does.
+    return error instanceof Deno.errors.NotCapable ? await askGrep(run) : [];
+  }
+  return await readEnvirons(run);
+}
+
+async function readEnvirons(run: string): Promise<number[]> {
+  const pids: number[] = [];
+  for (const { name } of Deno.readDirSync("/proc")) {
+    if (/^\d+$/.test(name) && Number(name) !== Deno.pid) pids.push(Number(name));
   }
   const wanted = `\u0000${RUN_MARK}=${run}`;
   const found: number[] = [];
@@ -70,6 +76,23 @@ export async function findMarked(run: string): Promise<number[]> {
 function holds(environ: Uint8Array, wanted: string): boolean {
   const text = `\u0000${new TextDecoder("latin1").decode(environ)}`;
   return wanted.endsWith("/") ? text.includes(wanted) : `${text}\u0000`.includes(`${wanted}\u0000`);
+}
+
+/** The same by grep, which is given the mark as a pattern: marks are letters, digits, dots, dashes and a slash. */
+async function askGrep(run: string): Promise<number[]> {
+  const pattern = `^${RUN_MARK}=${run.replaceAll(".", "\\.")}${run.endsWith("/") ? "" : "$"}`;
+  try {
+    const { stdout } = await new Deno.Command("/bin/sh", {
+      args: ["-c", 'exec grep -lsz -e "$1" /proc/[0-9]*/environ', "sh", pattern],
+      clearEnv: true,
+      stdin: "null",
+      stderr: "null",
+    }).output();
+    const paths = new TextDecoder().decode(stdout).matchAll(/\/proc\/(\d+)\/environ/g);
+    return [...paths].map(([, pid]) => Number(pid)).filter((pid) => pid !== Deno.pid);
+  } catch {
+    return [];
+  }
 }
 
 function killOne(pid: number): boolean {

@@ -79,7 +79,7 @@ const QUOTED_CHARS = 500;
 
 /** Runs an item's command. Never throws; by its end no process of it runs, and its work directory is removed or kept. */
 export async function runCommand(what: CommandRun, parts: CommandParts): Promise<Finished> {
-  const { command, item } = what;
+  const { command } = what;
   let folder: RunFolder | null = null;
   let finished: Finished;
   try {
@@ -93,7 +93,6 @@ export async function runCommand(what: CommandRun, parts: CommandParts): Promise
   }
   const failed = finished.is.outcome === "retry" || finished.is.outcome === "final";
   if (folder !== null) await parts.work.end(folder, failed && command.keepOnFailure);
-  if (failed) parts.logger.debug("host.run_failed", { item: item.id, error: finished.message });
   return finished;
 }
 
