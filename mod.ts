@@ -173,13 +173,6 @@ export type {
 export { createStorages, type Storages, type Store } from "./src/storages.ts";
 export { createManagers, type ManagerOptions, type Managers } from "./src/managers.ts";
 
-// Commands of a host runner.
-export { type Commands, type CommandsOptions, openCommands } from "./src/host/command/handler.ts";
-export { kindsOf, loadCommandConfig, parseCommandConfig } from "./src/host/command/load.ts";
-export { checkCommands, type CheckOptions, type CommandCheck, explainConfig } from "./src/host/command/preflight.ts";
-export type { CommandConfig } from "./src/host/command/config.ts";
-export type { AttemptOutcome, AttemptRecord, FailureReason, Notifier } from "./src/host/types.ts";
-
 // Running a worker.
 export {
   type CommandServeOptions,

@@ -3,7 +3,6 @@
  *
  * @module
  */
-import { invariant } from "../../core/errors.ts";
 import type { RetryPolicy } from "../../work/rules.ts";
 import type { ArgvEntry } from "./argv.ts";
 import type { ExitTable } from "./classify.ts";
@@ -15,16 +14,10 @@ import type { LogSettings } from "./run_log.ts";
 import type { Template } from "./template.ts";
 import type { WorkSettings } from "./work_folders.ts";
 
-/** A command config. Made by `loadCommandConfig` or `parseCommandConfig` alone; all else of it is theirs. */
+/** A command config, checked whole. Made by `loadCommandConfig`. */
 export interface CommandConfig {
   /** The file it was read from. */
   readonly path: string;
-  /** The names of its kinds. */
-  readonly kindNames: readonly string[];
-}
-
-/** All that a config says. */
-export interface CompiledConfig extends CommandConfig {
   readonly work: WorkSettings;
   readonly logs: LogSettings;
   /** Variables of every kind; a kind's own go before them. */
@@ -33,20 +26,6 @@ export interface CompiledConfig extends CommandConfig {
   readonly folders: Readonly<Record<string, FolderConfig>>;
   /** By the name of the kind. */
   readonly kinds: Readonly<Record<string, KindCommand>>;
-}
-
-const compiled = new WeakSet<CommandConfig>();
-
-/** Vouches for a config that was checked whole. */
-export function asConfig(config: CompiledConfig): CompiledConfig {
-  compiled.add(config);
-  return config;
-}
-
-/** All of a config. @throws {InvariantError} It was not made by `parseCommandConfig`. */
-export function openConfig(config: CommandConfig): CompiledConfig {
-  invariant(compiled.has(config), "a command config is made by loadCommandConfig or parseCommandConfig");
-  return config as CompiledConfig;
 }
 
 /** What is run for items of a kind. */

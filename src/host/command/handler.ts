@@ -15,7 +15,7 @@ import {
   type WorkRun,
 } from "../../work/types.ts";
 import type { AttemptRecord } from "../types.ts";
-import { type CompiledConfig, type KindCommand, openConfig } from "./config.ts";
+import type { KindCommand } from "./config.ts";
 import { Folders } from "./folders.ts";
 import { workKind } from "./load.ts";
 import { LogFolder } from "./run_log.ts";
@@ -48,9 +48,8 @@ const CLEAR_EVERY_MS = 60_000;
  * @throws {SettingsError} The work folder cannot be made, or others could write to it.
  */
 export async function openCommands(options: CommandsOptions): Promise<Commands> {
-  const config = openConfig(options.config);
-  const folders = await WorkFolders.open(config.work, options.logger);
-  return new CommandSet({ ...options, config }, folders);
+  const folders = await WorkFolders.open(options.config.work, options.logger);
+  return new CommandSet(options, folders);
 }
 
 class CommandSet implements Commands {
@@ -59,7 +58,7 @@ class CommandSet implements Commands {
   readonly #recording = new Set<Promise<void>>();
   #clearedMs: number;
 
-  constructor(options: CommandsOptions & { readonly config: CompiledConfig }, work: WorkFolders) {
+  constructor(options: CommandsOptions, work: WorkFolders) {
     const { config, logger, clock } = options;
     this.#clearedMs = clock.monotonic();
     this.#parts = { ...options, work, files: new Folders(config.folders), logs: new LogFolder(config.logs, logger) };

@@ -15,15 +15,7 @@ import { defineKind } from "../../work/kinds.ts";
 import type { WorkKind } from "../../work/types.ts";
 import { type ArgvEntry, parseArgument } from "./argv.ts";
 import { DEFAULT_EXITS, type Ending, type ExitTable } from "./classify.ts";
-import {
-  asConfig,
-  type CommandConfig,
-  type CompiledConfig,
-  type KindCommand,
-  type LoginTest,
-  openConfig,
-  type PromptConfig,
-} from "./config.ts";
+import type { CommandConfig, KindCommand, LoginTest, PromptConfig } from "./config.ts";
 import { configSchema, type RawArgument, type RawConfig, type RawEnding, type RawKind } from "./config_schema.ts";
 import { compileVariables, DEFAULT_VARIABLES, readEnvFrom } from "./load_env.ts";
 import { type FieldPath, parseField } from "./fields.ts";
@@ -75,7 +67,7 @@ export function parseCommandConfig(text: string, path: string): CommandConfig {
   const root = new Place(path, raw);
   const parsed = configSchema.safeParse(raw);
   if (!parsed.success) throw shapeProblem(parsed.error, root);
-  return asConfig(compile(parsed.data, root, path));
+  return compile(parsed.data, root, path);
 }
 
 /**
@@ -83,7 +75,7 @@ export function parseCommandConfig(text: string, path: string): CommandConfig {
  * when it is run.
  */
 export function kindsOf(config: CommandConfig): WorkKind[] {
-  return Object.values(openConfig(config).kinds).map(workKind);
+  return Object.values(config.kinds).map(workKind);
 }
 
 /** A config's kind as the runtime knows it. */
@@ -93,7 +85,7 @@ export function workKind(command: KindCommand): WorkKind {
   return defineKind(kind, { schema: z.looseObject({}), retry, timeoutMs });
 }
 
-function compile(raw: RawConfig, root: Place, path: string): CompiledConfig {
+function compile(raw: RawConfig, root: Place, path: string): CommandConfig {
   const below = (file: string) => resolve(dirname(path), file);
   const folders: Record<string, FolderConfig> = {};
   for (const [name, folder] of Object.entries(raw.folders ?? {})) {
@@ -113,7 +105,6 @@ function compile(raw: RawConfig, root: Place, path: string): CompiledConfig {
   }
   return {
     path,
-    kindNames: Object.keys(kinds),
     work: { base: below(raw.work.base), keepFailed: raw.work.keepFailed ?? 10 },
     logs: {
       folder: below(raw.logs.folder),

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { UsageError } from "../../runtime/usage_error.ts";
 import { exitLines } from "./classify.ts";
-import { openConfig } from "./config.ts";
 import { kindsOf, loadCommandConfig, parseCommandConfig } from "./load.ts";
 
 /** A config with one kind, as text. */
@@ -9,7 +8,7 @@ function config(kind: unknown, more: Readonly<Record<string, unknown>> = {}): st
   return JSON.stringify({ work: { base: "work" }, logs: { folder: "logs" }, kinds: { RUN: kind }, ...more });
 }
 
-const parse = (text: string) => openConfig(parseCommandConfig(text, "/etc/laneway/commands.json"));
+const parse = (text: string) => parseCommandConfig(text, "/etc/laneway/commands.json");
 
 Deno.test("a config says what it does: defaults, absolute paths, kinds whose limit lies beyond the command's", () => {
   const read = parse(config({ argv: ["tool", "--id={item.id}"], timeLimit: "2h", killGrace: "30s" }));

@@ -11,7 +11,7 @@ import type { WorkItem, WorkRun } from "../../work/types.ts";
 import type { AttemptRecord, Notifier } from "../types.ts";
 import { buildArgv, checkTotal } from "./argv.ts";
 import { type Classified, classify } from "./classify.ts";
-import type { CommandConfig, CompiledConfig, KindCommand, PromptConfig } from "./config.ts";
+import type { CommandConfig, KindCommand, PromptConfig } from "./config.ts";
 import { buildEnvironment } from "./environment.ts";
 import { type ExecResult, execute } from "./execute.ts";
 import { CommandFailure, invalidItem } from "./failure.ts";
@@ -48,7 +48,6 @@ export interface CommandsOptions {
 
 /** What every handler of a config shares. */
 export interface CommandParts extends CommandsOptions {
-  readonly config: CompiledConfig;
   readonly work: WorkFolders;
   readonly files: Folders;
   readonly logs: LogFolder;
