@@ -14,8 +14,9 @@ import { type Attribution, buildInsert } from "./new_item.ts";
 import type { CallerTransaction, ItemInsert, WorkStorage } from "./storage.ts";
 import type { EnqueueOptions, EnqueueResult, InsertOutcome, NewWorkItem, Payload, WorkKind } from "./types.ts";
 
-/** Items of one statement: beyond a thousand rows a statement gains nothing. */
+/** Items of one statement: beyond a thousand rows a statement gains nothing, and fewer are not worth a second one. */
 const CHUNK = 1_000;
+const SMALLEST_CHUNK = 250;
 /** Encoded payloads of one statement, in UTF-16 units: Postgres refuses a JSON array of 256 MB, and memory is dear. */
 const CHUNK_UNITS = 8_000_000;
 const READ_BACKS = 50;
@@ -73,11 +74,12 @@ export class Enqueuer {
     return results;
   }
 
-  /** Items in pieces of one statement each, built as they are asked for. */
+  /** Items in pieces of one statement each, built as they are asked for: so many that all that may be on their way are. */
   *#chunks(items: readonly NewWorkItem[], build: (item: NewWorkItem) => ItemInsert): Generator<Chunk> {
+    const size = Math.min(Math.max(Math.ceil(items.length / CHUNKS_IN_FLIGHT), SMALLEST_CHUNK), CHUNK);
     let built: (ItemInsert | ValidationError)[] = [];
     for (let start = 0; start < items.length;) {
-      const more = items.slice(start + built.length, start + CHUNK);
+      const more = items.slice(start + built.length, start + size);
       built = built.concat(more.map((item) => {
         try {
           return build(item);

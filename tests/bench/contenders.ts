@@ -65,7 +65,7 @@ export const CONTENDERS: readonly Contender[] = [
     retention: "keep",
     settings: "`--capacity 1000 --pool-size 50 --system-pool-size 10`",
     options: { flags: { store: "postgres", ...TUNED } },
-    drainItems: 100_000,
+    drainItems: 250_000,
     sleepItems: 40_000,
   },
   {
@@ -87,7 +87,7 @@ export const CONTENDERS: readonly Contender[] = [
     retention: "delete",
     settings: "`--item-retention 0s --capacity 1000 --pool-size 50 --system-pool-size 10`",
     options: { flags: { store: "postgres", itemRetentionMs: "0s", ...TUNED } },
-    drainItems: 100_000,
+    drainItems: 250_000,
     sleepItems: 40_000,
   },
   {
@@ -121,7 +121,7 @@ export const CONTENDERS: readonly Contender[] = [
         failJobBatchDelay: 0,
       },
     },
-    drainItems: 100_000,
+    drainItems: 250_000,
     sleepItems: 40_000,
     latency: {},
   },
@@ -158,7 +158,7 @@ export const CONTENDERS: readonly Contender[] = [
     options: {
       worker: { batchSize: 500, localConcurrency: 4, burstWhenBatchFull: true, pollingIntervalSeconds: 0.5 },
     },
-    drainItems: 100_000,
+    drainItems: 150_000,
     sleepItems: 40_000,
   },
   {
@@ -249,7 +249,7 @@ export const CONTENDERS: readonly Contender[] = [
     retention: "keep",
     settings: "`--capacity 1000`",
     options: { flags: { store: "memory", capacity: "1000" } },
-    drainItems: 100_000,
+    drainItems: 200_000,
     sleepItems: 0,
   },
 ];

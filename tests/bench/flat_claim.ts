@@ -63,19 +63,19 @@ export async function measureClaim(
 /** A database of one connection, on which a claim is measured and then rolled back. */
 class Probe {
   readonly #client: PostgresClient;
-  readonly #storage: PostgresWorkStorage;
+  readonly #db: Database;
   #explaining = false;
   #ms = 0;
   #plans: Plan[] = [];
 
   constructor(client: PostgresClient) {
     this.#client = client;
-    const db: Pick<Database, "system"> = {
+    const system: Pick<Database, "system"> = {
       // A claim asks for its rows as values.
       system: async <R extends Row>(sql: string, params: readonly Param[]) =>
         (await this.#run(sql, params)).map((row) => Object.values(row)) as unknown as R[],
     };
-    this.#storage = new PostgresWorkStorage(db as Database);
+    this.#db = system as Database;
   }
 
   /** One claim: the time its statements took, the transaction around them not counted. */
@@ -104,7 +104,8 @@ class Probe {
     };
     await this.#client.query("begin", []);
     try {
-      return (await this.#storage.claim(request)).length;
+      // A new one each time: one that has claimed would begin where that ended, and what it claimed is handed back.
+      return (await new PostgresWorkStorage(this.#db).claim(request)).length;
     } finally {
       await this.#client.query("rollback", []);
     }

@@ -338,16 +338,22 @@ Deno.test("close() gives up connections that are being opened into a black hole"
   }
 });
 
-Deno.test("a pool's plans keep to indexes; behind a pooler, which passes no settings on, they are the server's own", async () => {
+Deno.test("a pool's plans keep to indexes and are made once; behind a pooler, which passes no settings on, they are the server's own", async () => {
   const db = await createTestDatabase([]);
-  for (const [pooler, expected] of [["none", "off"], ["transaction", "on"]] as const) {
+  for (
+    const [pooler, expected] of [
+      ["none", ["off", "off", "force_generic_plan"]],
+      ["transaction", ["on", "on", "auto"]],
+    ] as const
+  ) {
     const pool = new Pool(db.url("system"), { max: 1, pooler });
     try {
       const [row] = await pool.run(
-        "select current_setting('enable_seqscan') as seq, current_setting('enable_bitmapscan') as bitmap",
+        `select current_setting('enable_seqscan') as seq, current_setting('enable_bitmapscan') as bitmap,
+          current_setting('plan_cache_mode') as made`,
         [],
       );
-      assert.deepEqual([row?.seq, row?.bitmap], [expected, expected]);
+      assert.deepEqual([row?.seq, row?.bitmap, row?.made], expected);
     } finally {
       await pool.close();
     }

@@ -8,6 +8,7 @@ import assert from "node:assert/strict";
 import { newId } from "../../src/core/ids.ts";
 import { PostgresClient } from "../../src/db/client.ts";
 import { CHAINS, FAIR_CHAIN } from "../../src/migrations.ts";
+import { mergedParams } from "../../src/work/storage/claim_sql.ts";
 import { ClaimFloors } from "../../src/work/storage/claim_floors.ts";
 import { PostgresWorkStorage } from "../../src/work/storage/postgres.ts";
 import { workSql } from "../../src/work/storage/sql.ts";
@@ -74,12 +75,17 @@ async function pagesOf(database: TestDatabase, kinds: readonly string[], limit: 
   try {
     const sql = workSql("now()");
     const fair = look.fairBehind !== undefined;
-    const [one, several] = fair ? [sql.claimFairlyOneKind, sql.claimFairlyKinds] : [sql.claimOneKind, sql.claimKinds];
-    await client.script(`prepare claim as ${kinds.length === 1 ? one : several}`);
+    const ranges = (look.floors ?? new ClaimFloors()).ranges(kinds, 0).ranges;
+    const one = kinds.length === 1;
+    const text = fair
+      ? (one ? sql.claimFairlyOneKind : sql.claimFairlyKinds)
+      : (one ? sql.claimOneKind : sql.claimMerged(ranges.length));
+    await client.script(`prepare claim as ${text}`);
     await client.query("set plan_cache_mode = force_generic_plan");
-    const where = JSON.stringify(fair ? kinds : (look.floors ?? new ClaimFloors()).ranges(kinds, 0).ranges);
-    const turns = fair ? `, '${JSON.stringify({ start: look.fairBehind })}', 0` : "";
-    const call = `execute claim('default', '${where}', ${limit}, 'w', '${newId()}', 30000${turns})`;
+    const turns = fair ? [JSON.stringify({ start: look.fairBehind }), 0] : [];
+    const params = ["default", JSON.stringify(fair ? kinds : ranges), limit, "w", newId(), 30_000, ...turns];
+    const all = fair || one ? params : mergedParams(params, ranges);
+    const call = `execute claim(${all.map((value) => typeof value === "number" ? value : `'${value}'`).join(", ")})`;
     let pages = 0;
     let rows = 0;
     // The first one marks what it found dead in the index, as each claim does for those behind it.

@@ -9,7 +9,8 @@ import { PostgresClient } from "../../src/db/client.ts";
 import { newId } from "../../src/core/ids.ts";
 import { CHAINS, FAIR_CHAIN } from "../../src/migrations.ts";
 import { outboxSql } from "../../src/outbox/storage/sql.ts";
-import { ClaimFloors } from "../../src/work/storage/claim_floors.ts";
+import { ClaimFloors, type ClaimRange } from "../../src/work/storage/claim_floors.ts";
+import { mergedParams } from "../../src/work/storage/claim_sql.ts";
 import * as sqliteSql from "../../src/work/storage/sqlite_sql.ts";
 import { workSql } from "../../src/work/storage/sql.ts";
 import { createTestDatabase, type TestDatabase } from "../support/postgres.ts";
@@ -46,6 +47,11 @@ function statements(): Readonly<Record<string, Statement>> {
   const ranges = (...kinds: string[]) => json(new ClaimFloors().ranges(kinds, 0).ranges);
   const absent = Array.from({ length: 19 }, (_, i) => `ABSENT_${i}`);
   const claim = (which: string) => `'default', ${which}, 10, 'w', '${newId()}', 30000`;
+  const mergedOf = (found: readonly ClaimRange[]) =>
+    mergedParams(["default", "", 10, "w", newId(), 30_000], found).map((value) =>
+      typeof value === "number" ? String(value) : `'${value}'`
+    ).join(", ");
+  const merged = (...kinds: string[]) => mergedOf(new ClaimFloors().ranges(kinds, 0).ranges);
   // Behind an org that is, so that the turns come round.
   const fairly = (kinds: string[]) => `${claim(json(kinds))}, ${json({ start: ORG })}, 0`;
   const refs = json(Array.from({ length: 100 }, (_, n) => ({
@@ -75,6 +81,8 @@ function statements(): Readonly<Record<string, Statement>> {
     claim_one: system(work.claimOneKind, claim(ranges("A_KIND"))),
     claim_absent: system(work.claimOneKind, claim(ranges("ABSENT"))),
     claim_kinds: system(work.claimKinds, claim(ranges("A_KIND", ...absent))),
+    claim_merged: system(work.claimMerged(20), merged("A_KIND", ...absent)),
+    claim_merged_floors: system(work.claimMerged(7), mergedOf(floorsOf("A_KIND"))),
     claim_fair: system(work.claimFairlyOneKind, fairly(["A_KIND"])),
     claim_fair_absent: system(work.claimFairlyOneKind, fairly(["ABSENT"])),
     claim_fair_kinds: system(work.claimFairlyKinds, fairly(["A_KIND", ...absent])),

@@ -15,12 +15,14 @@ import { shipmentSql } from "../../workers/shipment-notifier/shipments/storage/s
 import { type AllStorages, insertOf, outboxRowOf, POLICY, shipmentOf, type World } from "./breach_world.ts";
 import { TEST_NOW_SQL } from "./postgres.ts";
 
+const { claimMerged, ...work } = workSql(TEST_NOW_SQL);
+
 /** The statements of every storage, by the room it is in. */
 export const STATEMENTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   audit: { ...auditSql(TEST_NOW_SQL) },
   idempotency: { ...idempotencySql(TEST_NOW_SQL) },
   tenancy: { ...tenancySql(TEST_NOW_SQL) },
-  work: { ...workSql(TEST_NOW_SQL) },
+  work: { ...work, claimMerged: claimMerged(2) },
   shipments: { ...shipmentSql(TEST_NOW_SQL) },
   endpoints: { ...endpointSql(TEST_NOW_SQL) },
 };

@@ -27,6 +27,7 @@ import type {
 import type { InsertOutcome, WorkItem, WorkStatus } from "../types.ts";
 import { ClaimFloors } from "./claim_floors.ts";
 import { ClaimPlaces } from "./claim_places.ts";
+import { MAX_MERGED, mergedParams } from "./claim_sql.ts";
 import { brokeOff, FairClaims } from "./fair_claims.ts";
 import {
   byId,
@@ -129,10 +130,13 @@ export class PostgresWorkStorage implements WorkStorage {
     this.#floors.set(lane, floors);
     const startMs = performance.now();
     const look = floors.ranges(kinds, startMs);
-    const text = kinds.length === 1 ? this.#sql.claimOneKind : this.#sql.claimKinds;
-    const ranges = JSON.stringify(look.ranges);
-    const params = [lane, ranges, limit, worker, token, leaseMs];
-    const rows = (await this.#db.system(text, params, { asValues: true })) as unknown as ClaimedRow[];
+    const params = [lane, JSON.stringify(look.ranges), limit, worker, token, leaseMs];
+    const [text, all] = kinds.length === 1
+      ? [this.#sql.claimOneKind, params]
+      : look.ranges.length > MAX_MERGED
+      ? [this.#sql.claimKinds, params]
+      : [this.#sql.claimMerged(look.ranges.length), mergedParams(params, look.ranges)];
+    const rows = (await this.#db.system(text, all, { asValues: true })) as unknown as ClaimedRow[];
     const owned = rows.map((row) => toClaimed(row, request));
     this.#places.remember(token, rows.map(placeOf));
     const again = floors.claimed(look, owned.map(({ item }) => item), { startMs, endMs: performance.now(), limit });

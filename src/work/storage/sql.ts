@@ -13,7 +13,7 @@
  *
  * @module
  */
-import { claim, dueOfKinds, dueOfOneKind, promote } from "./claim_sql.ts";
+import { claim, dueOfKinds, dueOfMerged, dueOfOneKind, promote } from "./claim_sql.ts";
 import { claimFairly } from "./fair_sql.ts";
 import { DONE_COLUMNS, FEW, LIVE_COLUMNS } from "./columns.ts";
 import { complete, completePlaced, extendLeases, settle } from "./settle_sql.ts";
@@ -26,6 +26,8 @@ export interface WorkSql {
   readonly readItemByKey: string;
   readonly claimOneKind: string;
   readonly claimKinds: string;
+  /** Of several kinds in so many ranges, up to `MAX_MERGED`. */
+  readonly claimMerged: (ranges: number) => string;
   readonly claimFairlyOneKind: string;
   readonly claimFairlyKinds: string;
   readonly readClaimed: string;
@@ -50,6 +52,7 @@ export interface WorkSql {
 
 /** Builds the statements. */
 export function workSql(now: string): WorkSql {
+  const merged: string[] = [];
   return {
     createItems: createItems(now),
     // Tenant statements repeat the setting: on a connection that lost its unit they see nothing.
@@ -65,6 +68,7 @@ export function workSql(now: string): WorkSql {
       where k.org_id = $1::uuid and k.key = $2 and current_setting('laneway.org_id', true) = $1::text`,
     claimOneKind: claim(now, dueOfOneKind(now)),
     claimKinds: claim(now, dueOfKinds(now)),
+    claimMerged: (ranges) => merged[ranges] ??= claim(now, dueOfMerged(now, ranges)),
     claimFairlyOneKind: claimFairly(now, "one"),
     claimFairlyKinds: claimFairly(now, "several"),
     readClaimed: `select ${LIVE_COLUMNS} from queue.work_items w where w.status = 'claimed' and w.claim_token = $1::uuid
