@@ -1,6 +1,6 @@
 /**
- * A runner with one command that goes on, for a test to kill: `command_runner.ts FOLDER`. It writes the run's mark to
- * FOLDER/started.
+ * A runner with commands that go on, for a test to kill: `command_runner.ts FOLDER [COUNT]`. Each writes its run's mark to
+ * FOLDER/started, or with a COUNT to a file of its own in that folder.
  *
  * @module
  */
@@ -31,8 +31,15 @@ const commands = await openCommands({
   logger: silentLogger,
   recordAttempt: () => Promise.resolve(),
 });
-const item = workItem("SLOW", { started: `${folder}/started` });
+const count = Number(Deno.args[1] ?? "0");
 const rctx = mintRequest({ type: "WORKER", version: "rig@0" }, newId(), undefined);
 const ctx = mintOp(rctx, { orgId: ORG_ID, userId: EMPTY_UUID, role: "SERVICE" });
 const { signal } = new AbortController();
-await commands.handlers[0]?.handle(ctx, item, { signal, attempt: 1, fence: 1, deadline: null });
+if (count > 0) await Deno.mkdir(`${folder}/started`, { recursive: true });
+const paths = count === 0
+  ? [`${folder}/started`]
+  : Array.from({ length: count }, () => `${folder}/started/${crypto.randomUUID()}`);
+await Promise.all(paths.map((started) => {
+  const item = workItem("SLOW", { started });
+  return commands.handlers[0]?.handle(ctx, item, { signal, attempt: 1, fence: 1, deadline: null });
+}));

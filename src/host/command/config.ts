@@ -18,7 +18,9 @@ import type { WorkSettings } from "./work_folders.ts";
 export interface CommandConfig {
   /** The file it was read from. */
   readonly path: string;
+  /** Where runs work. */
   readonly work: WorkSettings;
+  /** Where their full output goes. */
   readonly logs: LogSettings;
   /** Variables of every kind; a kind's own go before them. */
   readonly env: Readonly<Record<string, EnvSource>>;
@@ -30,10 +32,13 @@ export interface CommandConfig {
 
 /** What is run for items of a kind. */
 export interface KindCommand {
+  /** Its name. */
   readonly kind: string;
   /** The program as the config names it: a name on PATH, or an absolute path. */
   readonly program: string;
+  /** What stands behind the program. */
   readonly args: readonly ArgvEntry[];
+  /** Its own variables. */
   readonly env: EnvRecipe;
   /** What its standard input holds. */
   readonly stdin: "none" | "payload" | "prompt";
@@ -43,13 +48,17 @@ export interface KindCommand {
   readonly timeLimitMs: number;
   /** From TERM to KILL when the time limit passes, milliseconds. */
   readonly killGraceMs: number;
+  /** How its retries are spaced. */
   readonly retry: RetryPolicy;
   /** Names its work directory, for people. */
   readonly workName: Template;
   /** Whether the work directory of a failed run is kept. */
   readonly keepOnFailure: boolean;
+  /** The repository it works in; null: an empty folder. */
   readonly clone: CloneConfig | null;
+  /** Its prompt or input file; null: none. */
   readonly prompt: PromptConfig | null;
+  /** How its ends are read. */
   readonly exits: ExitTable;
   /** A command that ends with 0 when this host is logged in to what the kind needs; run by `check` alone. */
   readonly loginTest: LoginTest | null;
@@ -57,6 +66,7 @@ export interface KindCommand {
 
 /** Which file is a run's prompt or input. */
 export interface PromptConfig {
+  /** Its name in `folders`. */
   readonly folder: string;
   /** Below the folder. */
   readonly file: Template;
@@ -68,6 +78,8 @@ export interface PromptConfig {
 
 /** A test of a login. */
 export interface LoginTest {
+  /** A program and its arguments, literals alone. */
   readonly argv: readonly string[];
+  /** Milliseconds. */
   readonly timeLimitMs: number;
 }
