@@ -58,6 +58,7 @@ exec 3<&0
 unset PWD OLDPWD SHLVL
 exec "$@" <"$in" 3<&-`;
 
+const FIRST_BUFFER_BYTES = 4_096;
 const BUFFER_BYTES = 65_536;
 /** How long output that is left in the pipes is read once every process of the run has been ended. */
 const LAST_OUTPUT_MS = 1_000;
@@ -165,15 +166,17 @@ class Drain {
   }
 
   async #read(): Promise<void> {
-    let buffer = new Uint8Array(BUFFER_BYTES);
+    let buffer = new Uint8Array(FIRST_BUFFER_BYTES);
     try {
       while (true) {
         const { value, done } = await this.#reader.read(buffer);
         if (done || value === undefined) return;
         this.tail.push(value);
         await this.#log.write(value);
-        // The buffer went through the stream and came back as another view.
-        buffer = new Uint8Array(value.buffer);
+        // The buffer went through the stream and came back as another view. Most children say little, and what is not
+        // allocated is no garbage: it is large only for those that fill a small one.
+        const full = value.length === FIRST_BUFFER_BYTES && value.buffer.byteLength === FIRST_BUFFER_BYTES;
+        buffer = full ? new Uint8Array(BUFFER_BYTES) : new Uint8Array(value.buffer);
       }
     } catch {
       // The pipe broke: what came is what there is.
