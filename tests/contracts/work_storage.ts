@@ -10,6 +10,7 @@ import type { ClaimRef, ItemInsert, OwnedItem, Settlement } from "../../src/work
 import type { WorkItem } from "../../src/work/types.ts";
 import { type Cases, contractSuite } from "./contract.ts";
 import { FAIR_CASES } from "./work_storage_fair.ts";
+import { HOST_CASES } from "./work_storage_hosts.ts";
 import { VALUE_CASES, type WorkHarness } from "./work_storage_values.ts";
 
 export type { WorkHarness };
@@ -25,7 +26,7 @@ export function testWorkStorage(
   options: { readonly fair?: boolean } = {},
 ): void {
   const fair = options.fair === true ? FAIR_CASES : {};
-  contractSuite(`WorkStorage on ${name}`, make, { ...CASES, ...VALUE_CASES, ...fair });
+  contractSuite(`WorkStorage on ${name}`, make, { ...CASES, ...VALUE_CASES, ...HOST_CASES, ...fair });
 }
 
 const KIND = "CONTRACT_KIND";
