@@ -82,7 +82,7 @@ async function write(ref: ClaimRef, body: Body, { client, time }: SettleParts): 
 async function bodyOf(settlement: Settlement, parts: SettleParts): Promise<Body | null> {
   switch (settlement.to) {
     case "done":
-      return signed({ status: "done", lease_expires_at: null });
+      return signed({ status: "done", lease_expires_at: null, claimed_by: null });
     case "failed": {
       const { error, auditId } = settlement;
       return signed({
