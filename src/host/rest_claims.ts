@@ -153,17 +153,17 @@ async function take(row: Candidate, { request, allowed, client, time }: Taking):
     eq("claims", row.claims),
     ["select", ITEM_COLUMNS] as const,
   ];
-  let doubt: UnavailableError;
+  let doubt = new UnavailableError(`Cannot tell whether item ${row.id} was claimed`, "unknown");
   try {
-    const { rows, unsure } = await client.call({ method: "PATCH", path: "/work_items", filters, body });
+    const { rows } = await client.call({ method: "PATCH", path: "/work_items", filters, body });
     const owned = noted(rows[0], time);
-    if (owned !== null || !unsure) return owned;
-    doubt = new UnavailableError(`Cannot tell whether item ${row.id} was claimed: an answer was lost`, "unknown");
+    if (owned !== null) return owned;
   } catch (error) {
     if (isInstance(error, RestRefusal)) throw refusedTime(error);
     if (!isInstance(error, UnavailableError) || error.outcome !== "unknown") throw error;
     doubt = error;
   }
+  // No row does not say that the race was lost either: a proxy may have sent the write twice, and the second met the first.
   return await readBack(guards, request.token, client).catch(() => Promise.reject(doubt));
 }
 

@@ -43,6 +43,8 @@ export interface RestRequest {
   readonly path: string;
   readonly filters: readonly Filter[];
   readonly body?: unknown;
+  /** Met twice it changes nothing more and finds its rows again: it is asked again when its answer was lost, as reads are. */
+  readonly repeatable?: boolean;
   /** `Prefer`, beside the representation that a PATCH always asks for. */
   readonly prefer?: string;
 }
@@ -190,11 +192,11 @@ type Met =
     readonly error: (outcome: Outcome) => UnavailableError;
   };
 
-/** Reads may be asked again at once; of a write it has to be found out first what became of it. */
+/** What is repeatable may be asked again at once; of another write it has to be found out first what became of it. */
 function noAnswer(request: RestRequest, cause: Error): Met {
   const mayHaveRun = !/connection refused|dns error|tcp connect error|failed to lookup/i.test(describeError(cause));
   return {
-    again: request.method === "GET",
+    again: request.method === "GET" || request.repeatable === true,
     mayHaveRun,
     error: (outcome) => new UnavailableError(`${named(request)}: ${describeError(cause)}`, outcome, { cause }),
   };

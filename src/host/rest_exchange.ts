@@ -28,7 +28,9 @@ export interface Exchanged {
 }
 
 /**
- * Sends and reads. Redirects are answers like others and not followed.
+ * Sends and reads. Redirects are answers like others and not followed. A body goes as a stream: one it could send again
+ * `fetch` does send again by itself when the connection breaks, and a write that had taken effect then comes back as one that
+ * met no row.
  *
  * @throws {Error} No answer, none in time, or one too large; it may have taken effect.
  */
@@ -37,7 +39,8 @@ export async function exchange(url: string, options: ExchangeOptions): Promise<E
   const stop = new AbortController();
   const timer = setTimeout(() => stop.abort(new Error(`it gave no answer within ${timeoutMs} ms`)), timeoutMs);
   try {
-    const response = await fetch(url, { method, headers, body, redirect: "manual", signal: stop.signal });
+    const sent = body === null ? null : new Blob([body]).stream();
+    const response = await fetch(url, { method, headers, body: sent, redirect: "manual", signal: stop.signal });
     const text = await readBounded(response, maxBytes);
     return {
       status: response.status,

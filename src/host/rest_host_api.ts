@@ -57,6 +57,7 @@ class RestHostApi implements HostApi {
       method: "PATCH",
       path: "/hosts",
       filters: [eq("name", host), ["select", "*"]],
+      repeatable: true,
       body: {
         last_heartbeat_at: "now",
         updated_at: "now",
@@ -99,6 +100,7 @@ class RestHostApi implements HostApi {
     await this.#o.client.call({
       method: "POST",
       path: "/attempts",
+      repeatable: true,
       filters: [["on_conflict", "org_id,item_id,claim_token"]],
       prefer: "resolution=ignore-duplicates,return=minimal",
       body: {

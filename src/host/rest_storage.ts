@@ -161,6 +161,7 @@ export class RestWorkStorage implements WorkStorage {
         path: "/work_items",
         filters: [...held, ["select", "org_id,id,claim_token,updated_at"]],
         body: signed({ lease_expires_at: new Date(nowMs + leaseMs) }),
+        repeatable: true,
       });
       if (rows[0] !== undefined) time.note(date(rows[0], "updated_at").getTime());
       return rows.map((row) =>

@@ -12,6 +12,8 @@ export type Fate =
   | "lose"
   /** Handed on; its answer never comes. */
   | "late"
+  /** Not handed on, and never answered. */
+  | "hang"
   /** Not handed on; an answer that is cut off midway. */
   | "drop"
   /** Not handed on. */
@@ -41,6 +43,10 @@ export interface ScriptedRest {
 export function scriptedRest(target: string): ScriptedRest {
   const seen: Seen[] = [];
   const over = new AbortController();
+  const never = async () => {
+    if (!over.signal.aborted) await new Promise((resolve) => over.signal.addEventListener("abort", resolve));
+    return new Response("");
+  };
   const handle = async (request: Request): Promise<Response> => {
     const { pathname, search, searchParams } = new URL(request.url);
     const body = await request.text();
@@ -49,8 +55,9 @@ export function scriptedRest(target: string): ScriptedRest {
     seen.push(one);
     const fate = await server.script(one);
     if (fate === "drop") return cutOff();
+    if (fate === "hang") return await never();
     if (typeof fate === "object" && "status" in fate) {
-      return new Response(fate.body ?? "", { status: fate.status, headers: fate.headers ?? {} });
+      return new Response(fate.body ?? null, { status: fate.status, headers: fate.headers ?? {} });
     }
     const headers = new Headers(request.headers);
     headers.delete("host");
@@ -60,7 +67,7 @@ export function scriptedRest(target: string): ScriptedRest {
     });
     const text = await passed.text();
     if (fate === "lose") return cutOff();
-    if (fate === "late") await new Promise((resolve) => over.signal.addEventListener("abort", resolve));
+    if (fate === "late") return await never();
     if (typeof fate === "object") return new Response("", { status: fate.then });
     const bodyless = passed.status === 204 || passed.status === 304;
     return new Response(bodyless ? null : text, { status: passed.status, headers: passed.headers });
