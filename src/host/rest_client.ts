@@ -105,8 +105,9 @@ export class RestClient {
     const untilMs = clock.monotonic() + budgetMs;
     let unsure = false;
     for (let tries = 1;; tries++) {
-      await this.#waitForTurn(request, untilMs);
-      const key = await this.#keys.key(request.path);
+      const key = await this.#admit(request, untilMs).catch((error) => {
+        throw unsure ? new UnavailableError(describeError(error), "unknown", { cause: error }) : error;
+      });
       const met = await this.#once(request, key);
       if (met.answer !== undefined) return { ...met.answer, unsure };
       unsure ||= met.mayHaveRun && request.method !== "GET";
@@ -117,6 +118,12 @@ export class RestClient {
       }
       await clock.sleep(pauseMs, stop);
     }
+  }
+
+  /** Waits for the server's rest to end, and gives the key of this try. @throws {UnavailableError} It is not to be made. */
+  async #admit(request: RestRequest, untilMs: number): Promise<string> {
+    await this.#waitForTurn(request, untilMs);
+    return await this.#keys.key(request.path);
   }
 
   /** A busy server's `Retry-After` holds for every call, or they would all ask in place of the one that was told. */
@@ -204,8 +211,7 @@ function noAnswer(request: RestRequest, cause: Error): Met {
 
 // The values of its filters stand in the URL, which `fetch` quotes.
 function withoutUrl(cause: unknown, key: string): Error {
-  const text = describeError(cause).replaceAll(/\s*for url \([^)]*\)+/g, "").replaceAll(key, "***");
-  return new Error(text);
+  return new Error(describeError(cause).replaceAll(/https?:\/\/[^\s)]+/g, "the server").replaceAll(key, "***"));
 }
 
 function headersOf(request: RestRequest, { key, apiKey }: { readonly key: string; readonly apiKey: string }): Headers {
