@@ -231,7 +231,11 @@ Deno.test("no rows are no rows, whichever way the server's version says it", () 
 Deno.test("every call carries the key, the profile and, for writes, the wish for the rows", () =>
   withRig(async ({ server, host }) => {
     await host.api.beat(2);
-    assert.equal(server.seen[0]?.authorization, `Bearer ${KEY}`);
+    const headers = server.seen[0]?.headers;
+    const names = ["authorization", "apikey", "accept-profile", "content-profile", "content-type", "prefer"];
+    assert.deepEqual(names.map((name) => headers?.get(name)), [
+      ...[`Bearer ${KEY}`, KEY, "queue", "queue", "application/json", "return=representation"],
+    ]);
     assert.deepEqual(JSON.parse(server.seen[0]?.body ?? ""), {
       last_heartbeat_at: "now",
       updated_at: "now",

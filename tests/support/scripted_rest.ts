@@ -27,6 +27,7 @@ export interface Seen {
   readonly path: string;
   readonly query: URLSearchParams;
   readonly authorization: string;
+  readonly headers: Headers;
   readonly body: string;
 }
 
@@ -51,7 +52,8 @@ export function scriptedRest(target: string): ScriptedRest {
     const { pathname, search, searchParams } = new URL(request.url);
     const body = await request.text();
     const authorization = request.headers.get("authorization") ?? "";
-    const one: Seen = { method: request.method, path: pathname, query: searchParams, authorization, body };
+    const { method, headers: sent } = request;
+    const one: Seen = { method, path: pathname, query: searchParams, authorization, headers: sent, body };
     seen.push(one);
     const fate = await server.script(one);
     if (fate === "drop") return cutOff();
