@@ -157,6 +157,7 @@ export type {
   ClaimRef,
   ClaimRequest,
   ClaimState,
+  HostGauge,
   ItemInsert,
   KeyHolder,
   OwnedItem,

@@ -15,6 +15,8 @@ import fairDown1 from "../migrations/fair/0001_claim_by_org.down.sql" with { typ
 import fairUp1 from "../migrations/fair/0001_claim_by_org.up.sql" with { type: "text" };
 import queueDown1 from "../migrations/queue/0001_work_items.down.sql" with { type: "text" };
 import queueUp1 from "../migrations/queue/0001_work_items.up.sql" with { type: "text" };
+import queueDown2 from "../migrations/queue/0002_hosts.down.sql" with { type: "text" };
+import queueUp2 from "../migrations/queue/0002_hosts.up.sql" with { type: "text" };
 import sqliteActivityDown1 from "../migrations/sqlite/activity/0001_activity.down.sql" with { type: "text" };
 import sqliteActivityUp1 from "../migrations/sqlite/activity/0001_activity.up.sql" with { type: "text" };
 import sqliteCoreDown1 from "../migrations/sqlite/core/0001_tenancy_outbox.down.sql" with { type: "text" };
@@ -47,7 +49,11 @@ const CORE: MigrationChain = {
 const QUEUE: MigrationChain = {
   name: "queue",
   area: "queue",
-  postgres: [{ version: 1, name: "work_items", up: queueUp1, down: queueDown1 }],
+  // The embedded stores serve no hosts: theirs ends before.
+  postgres: [
+    { version: 1, name: "work_items", up: queueUp1, down: queueDown1 },
+    { version: 2, name: "hosts", up: queueUp2, down: queueDown2 },
+  ],
   sqlite: [{ version: 1, name: "work_items", up: sqliteQueueUp1, down: sqliteQueueDown1 }],
 };
 

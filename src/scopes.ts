@@ -19,6 +19,8 @@ export interface TableScope {
   readonly orgColumn?: string;
   /** Indexes that serve tenant-less statements and so do not lead with the org. */
   readonly tenantlessIndexes?: readonly string[];
+  /** Whether the host login reaches it, by policies of its own. */
+  readonly hosts?: boolean;
 }
 
 /** Every table of the house but the migrator's own, as `schema.table`. */
@@ -48,13 +50,17 @@ export const TABLE_SCOPES: Readonly<Record<string, TableScope>> = {
       "work_items_fair",
       "work_items_future",
       "work_items_lease",
+      "work_items_done",
       "work_items_failed",
       "work_items_unaudited",
     ],
+    hosts: true,
   },
   "queue.work_history": { area: "queue", scope: "org", tenantlessIndexes: ["work_history_age"] },
   "queue.work_keys": { area: "queue", scope: "org", tenantlessIndexes: ["work_keys_age"] },
   "queue.sweep_steps": { area: "queue", scope: "system" },
+  "queue.hosts": { area: "queue", scope: "system", hosts: true },
+  "queue.attempts": { area: "queue", scope: "org", tenantlessIndexes: ["attempts_age"], hosts: true },
   "activity.event_cursors": { area: "activity", scope: "org" },
   "activity.events": { area: "activity", scope: "org" },
   "activity.audit_entries": { area: "activity", scope: "org" },

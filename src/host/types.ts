@@ -84,6 +84,8 @@ export interface HostApi {
    * @throws {UnavailableError} No answer. Nothing depends on the write.
    */
   beat(currentWorkers: number | null): Promise<HostBeat | null>;
+  /** Reads the row alone, for when the heartbeat cannot be written; null when there is none. @throws {UnavailableError} */
+  read(): Promise<HostRow | null>;
   /** Items this host holds now, whichever of its runners claimed them. @throws {UnavailableError} */
   countInFlight(): Promise<number>;
   /** Stores an attempt; of one attempt (org, item, token) the first stands. @throws {UnavailableError} */

@@ -66,8 +66,11 @@ export function builtInSteps(managers: Managers, kinds: readonly string[] = []):
         return { count: relayed, more: relayed >= RELAY_BATCH };
       },
     },
+    { name: "prune-host-orgs", every: SLOW, run: (rctx) => batch(work.pruneHostOrgs(rctx), Infinity) },
+    { name: "archive-done", every: SLOW, run: (rctx) => batch(work.archiveDone(rctx), PURGE_BATCH) },
     { name: "purge-outbox", every: SLOW, run: (rctx) => batch(outbox.purgeDone(rctx), PURGE_BATCH) },
     { name: "purge-items", every: SLOW, run: (rctx) => batch(work.purgeItems(rctx), PURGE_BATCH) },
+    { name: "purge-attempts", every: SLOW, run: (rctx) => batch(work.purgeAttempts(rctx), PURGE_BATCH) },
     { name: "purge-keys", every: SLOW, run: (rctx) => batch(work.purgeKeys(rctx), PURGE_BATCH) },
     { name: "purge-markers", every: SLOW, run: (rctx) => batch(idempotency.purgeMarkers(rctx), PURGE_BATCH) },
     { name: "purge-tickets", every: SLOW, run: (rctx) => batch(tenancy.purgeSocketTickets(rctx), PURGE_BATCH) },

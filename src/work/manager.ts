@@ -5,7 +5,7 @@
  */
 import type { OpContext, RequestContext } from "../core/context.ts";
 import type { RelaySink } from "../outbox/types.ts";
-import type { CallerTransaction, ClaimState, Promotion, QueueGauges, RequeueCounts } from "./storage.ts";
+import type { CallerTransaction, ClaimState, HostGauge, Promotion, QueueGauges, RequeueCounts } from "./storage.ts";
 import type {
   ClaimedItem,
   ClaimOrder,
@@ -92,6 +92,14 @@ export interface WorkManager extends RelaySink {
   purgeItems(rctx: RequestContext): Promise<number>;
   /** The sweep: frees keys past the key retention whose item is gone, one batch. */
   purgeKeys(rctx: RequestContext): Promise<number>;
+  /** The sweep: moves what hosts completed to where completions go, one batch. Returns how many. */
+  archiveDone(rctx: RequestContext): Promise<number>;
+  /** The sweep: deletes hosts' attempts past the item retention, one batch. */
+  purgeAttempts(rctx: RequestContext): Promise<number>;
+  /** The sweep: takes orgs that have ended off hosts' lists. Returns how many hosts that changed. */
+  pruneHostOrgs(rctx: RequestContext): Promise<number>;
+  /** The sweep's gauges of hosts, at most `limit` of them, by name. */
+  readHosts(rctx: RequestContext, limit: number): Promise<HostGauge[]>;
   /** The sweep's gauges. */
   readGauges(rctx: RequestContext): Promise<QueueGauges>;
   /** Service contexts of live orgs, a page at a time. */

@@ -133,6 +133,18 @@ export interface Promotion {
   readonly nextDueInMs: number | null;
 }
 
+/** How a host stands, for the gauges. */
+export interface HostGauge {
+  /** Its name. */
+  readonly name: string;
+  /** Whether it is switched on. */
+  readonly enabled: boolean;
+  /** Seconds since its last heartbeat, on database time; null when there was none. */
+  readonly heartbeatAgeSeconds: number | null;
+  /** Items it holds by leases that have not passed. */
+  readonly inFlight: number;
+}
+
 /** A caller's own open transaction, structurally: our code opens none. */
 export interface CallerTransaction {
   /** Runs one statement in that transaction. */
@@ -206,4 +218,17 @@ export interface WorkStorage {
    * Tenant-less: a step is the fleet's.
    */
   takeSweepSteps(steps: readonly string[], intervalMs: number): Promise<string[]>;
+  /**
+   * Moves up to `limit` items that hosts completed more than `olderThanMs` ago to where completions go; without `keep` they
+   * leave no row. 0 where no host is served. Tenant-less: a host's completions are of several orgs.
+   */
+  archiveDone(olderThanMs: number, options: { readonly limit: number; readonly keep: boolean }): Promise<number>;
+  /** Deletes up to `limit` rows of `queue.attempts` stored more than `olderThanMs` ago. Tenant-less as `purgeItems`. */
+  purgeAttempts(olderThanMs: number, limit: number): Promise<number>;
+  /** Orgs that stand on hosts' lists, in id order after `afterOrgId`. Tenant-less: a host belongs to no org. */
+  hostOrgs(afterOrgId: string | null, limit: number): Promise<string[]>;
+  /** Takes orgs off every host's list; how many hosts that changed. Tenant-less: the orgs named have ended. */
+  dropHostOrgs(orgIds: readonly string[]): Promise<number>;
+  /** Hosts in order of their names, for the gauges. Tenant-less: a host belongs to no org. */
+  readHosts(limit: number): Promise<HostGauge[]>;
 }

@@ -24,6 +24,7 @@ import type { OutboxRow } from "../outbox/types.ts";
 import type { TenancyManager } from "../tenancy/types.ts";
 import { Enqueuer } from "./enqueuer.ts";
 import type { ClaimOptions, FailOutcome, WorkManager } from "./manager.ts";
+import { pruneHostOrgs } from "./host_orgs.ts";
 import { LostClaims, releaseAll } from "./lost_claims.ts";
 import { label, text, uuid } from "./new_item.ts";
 import { checkRange, DEFAULT_RETRY, isExhausted, retryDelay } from "./rules.ts";
@@ -31,6 +32,7 @@ import { claimRef, Settler } from "./settler.ts";
 import type {
   CallerTransaction,
   ClaimState,
+  HostGauge,
   OwnedItem,
   Promotion,
   QueueGauges,
@@ -65,6 +67,8 @@ export interface WorkManagerOptions {
 export const DEFAULT_PAYLOAD_LIMIT_BYTES = 262_144;
 
 const SWEEP_BATCH = 1_000;
+// A host reads back within its call's time what became of a completion whose answer was lost.
+const ARCHIVE_AFTER_MS = 60_000;
 const ORPHANED = "the item's org is gone";
 // How often one claim goes on past orphans; what is left of them waits for the next one.
 const MAX_ORPHAN_ROUNDS = 20;
@@ -280,6 +284,22 @@ class WorkManagerImpl implements WorkManager {
 
   purgeKeys(_rctx: RequestContext): Promise<number> {
     return this.#storage.purgeKeys(this.#o.keyRetentionMs, SWEEP_BATCH);
+  }
+
+  archiveDone(_rctx: RequestContext): Promise<number> {
+    return this.#storage.archiveDone(ARCHIVE_AFTER_MS, { limit: SWEEP_BATCH, keep: this.#o.itemRetentionMs > 0 });
+  }
+
+  purgeAttempts(_rctx: RequestContext): Promise<number> {
+    return this.#storage.purgeAttempts(this.#o.itemRetentionMs, SWEEP_BATCH);
+  }
+
+  pruneHostOrgs(rctx: RequestContext): Promise<number> {
+    return pruneHostOrgs(rctx, this.#o);
+  }
+
+  readHosts(_rctx: RequestContext, limit: number): Promise<HostGauge[]> {
+    return this.#storage.readHosts(checkRange("limit", limit));
   }
 
   readGauges(_rctx: RequestContext): Promise<QueueGauges> {

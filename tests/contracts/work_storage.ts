@@ -10,6 +10,7 @@ import type { ClaimRef, ItemInsert, OwnedItem, Settlement } from "../../src/work
 import type { WorkItem } from "../../src/work/types.ts";
 import { type Cases, contractSuite } from "./contract.ts";
 import { FAIR_CASES } from "./work_storage_fair.ts";
+import { HOST_CASES } from "./work_storage_hosts.ts";
 import { VALUE_CASES, type WorkHarness } from "./work_storage_values.ts";
 
 export type { WorkHarness };
@@ -17,15 +18,27 @@ export type { WorkHarness };
 /**
  * Runs the contract over the storage that `make` provides.
  *
- * @param options `fair`: it claims in the order `fair` too; its store has the chain `fair`.
+ * @param options `fair`: it claims in the order `fair` too; its store has the chain `fair`. `except`: cases it leaves out,
+ * each with its reason.
  */
 export function testWorkStorage(
   name: string,
   make: () => Promise<WorkHarness>,
-  options: { readonly fair?: boolean } = {},
+  options: { readonly fair?: boolean; readonly except?: Readonly<Record<string, string>> } = {},
 ): void {
   const fair = options.fair === true ? FAIR_CASES : {};
-  contractSuite(`WorkStorage on ${name}`, make, { ...CASES, ...VALUE_CASES, ...fair });
+  const cases: Record<string, (harness: WorkHarness) => Promise<void>> = {
+    ...CASES,
+    ...VALUE_CASES,
+    ...HOST_CASES,
+    ...fair,
+  };
+  for (const [behaviour, reason] of Object.entries(options.except ?? {})) {
+    assert.ok(behaviour in cases, `there is no case "${behaviour}" to leave out`);
+    console.log(`WorkStorage on ${name} leaves out "${behaviour}": ${reason}`);
+    delete cases[behaviour];
+  }
+  contractSuite(`WorkStorage on ${name}`, make, cases);
 }
 
 const KIND = "CONTRACT_KIND";

@@ -12,9 +12,10 @@ for (const engine of ENGINES) {
       storage: createStorages(test.store).work,
       advance: (ms) => test.advance(ms),
       close: () => test.close(),
-      ...(test.database === undefined
-        ? {}
-        : { transaction: (work) => transaction(test.database?.url("runtime"), work) }),
+      ...(test.database === undefined ? {} : {
+        transaction: (work) => transaction(test.database?.url("runtime"), work),
+        hostSql: (text) => test.sql(text),
+      }),
       tamper: async (orgId, id, assignments) => {
         const set = Object.entries(assignments).map(([column, value]) => `${column} = ${value}`).join(", ");
         await test.sql(

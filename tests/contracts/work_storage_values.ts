@@ -20,12 +20,15 @@ export interface WorkHarness extends Harness {
   readonly storage: WorkStorage;
   /** Sets columns of one item past every rule, as an operator's SQL would. Values are SQL literals of both engines. */
   tamper(orgId: string, id: string, assignments: Readonly<Record<string, string>>): Promise<void>;
+  /** Runs SQL past every rule, where hosts are served: what they write cannot be written through the storage. */
+  hostSql?(text: string): Promise<Record<string, unknown>[]>;
   /** Runs `work` in a transaction of a caller's own, committed unless it rejects. Absent where the storage joins none. */
   transaction?(work: (tx: CallerTransaction) => Promise<void>): Promise<void>;
 }
 
 const KIND = defineKind("CONTRACT_KIND", { schema: z.looseObject({}) });
-const LEASE_MS = 30_000;
+/** The lease of `claimedOne`. */
+export const LEASE_MS = 30_000;
 const SEED = 20_260_801;
 const LIMIT_BYTES = 262_144;
 
@@ -48,13 +51,15 @@ async function claimed(h: WorkHarness, orgId: string, inserts: readonly ItemInse
   });
 }
 
-async function claimedOne(h: WorkHarness, fields: Partial<NewWorkItem> = {}): Promise<OwnedItem> {
+/** Puts an item into a lane of its own and claims it. */
+export async function claimedOne(h: WorkHarness, fields: Partial<NewWorkItem> = {}): Promise<OwnedItem> {
   const [owned] = await claimed(h, newId(), [insert({ lane: `lane-${newId()}`, ...fields })]);
   assert.ok(owned);
   return owned;
 }
 
-function ref({ orgId, item }: OwnedItem): ClaimRef {
+/** Names a claim. */
+export function ref({ orgId, item }: OwnedItem): ClaimRef {
   assert.ok(item.claimToken);
   return { orgId, id: item.id, token: item.claimToken };
 }

@@ -34,6 +34,11 @@ const TENANTLESS: Readonly<Record<string, readonly string[]>> = {
     "purgeKeys",
     "readGauges",
     "takeSweepSteps",
+    "archiveDone",
+    "purgeAttempts",
+    "hostOrgs",
+    "dropHostOrgs",
+    "readHosts",
   ],
 };
 
@@ -94,6 +99,10 @@ const REQUEST_STAGE: Readonly<Record<string, readonly string[]>> = {
     "readGauges",
     "maintenanceContexts",
     "takeSweepSteps",
+    "archiveDone",
+    "purgeAttempts",
+    "pruneHostOrgs",
+    "readHosts",
   ],
 };
 

@@ -18,6 +18,8 @@ const SCHEMAS = `{${CHAINS.map((chain) => chain.name).join(",")}}`;
 const SCOPES = Object.entries({ ...TABLE_SCOPES, ...SHIPMENTS_SCOPES }).filter(([table]) =>
   CHAINS.some((chain) => table.startsWith(`${chain.name}.`))
 );
+/** What the host login reaches by policies of its own; `row_security_host_test.ts` holds those to what they are for. */
+const HOST_TABLES = new Set(SCOPES.filter(([, { hosts }]) => hosts === true).map(([table]) => table));
 const ORG_TABLES = SCOPES.filter(([, scope]) => scope.scope === "org");
 
 async function withDatabase(check: (db: TestDatabase) => Promise<void>): Promise<void> {
@@ -95,6 +97,17 @@ Deno.test("every org table forces row security under exactly the tenant's and th
   });
 });
 
+Deno.test("what the host login reaches has row security and policies for it, and nothing else has any", async () => {
+  await withDatabase(async (db) => {
+    const rows = await db.adminSql<{ table: string }>(
+      `select distinct schemaname || '.' || tablename as table from pg_policies
+       join pg_class c on c.oid = (schemaname || '.' || tablename)::regclass and c.relrowsecurity
+       where 'laneway_host' = any(roles)`,
+    );
+    assert.deepEqual(rows.map((row) => row.table).sort(), [...HOST_TABLES].sort());
+  });
+});
+
 Deno.test("every index of an org table leads with the org, but for the named ones of tenant-less statements", async () => {
   await withDatabase(async (db) => {
     const indexes = await db.adminSql<{ table: string; index: string; lead: string }>(
@@ -126,7 +139,10 @@ Deno.test("system tables are closed to every login but the system's, and nobody 
       [SCHEMAS],
     );
     const system = new Set(SCOPES.filter(([, scope]) => scope.scope === "system").map(([table]) => table));
-    assert.deepEqual(grants.filter((g) => system.has(g.table) && g.grantee !== "laneway_system"), []);
+    const hosts = grants.filter((g) => g.grantee === "laneway_host");
+    assert.deepEqual(hosts.filter((g) => !HOST_TABLES.has(g.table)), []);
+    const others = grants.filter((g) => !hosts.includes(g));
+    assert.deepEqual(others.filter((g) => system.has(g.table) && g.grantee !== "laneway_system"), []);
     assert.deepEqual(grants.filter((g) => ["TRUNCATE", "TRIGGER", "REFERENCES"].includes(g.right)), []);
     assert.ok(grants.every((g) => g.grantee.startsWith("laneway_")), "PUBLIC has rights on a table");
   });

@@ -19,7 +19,7 @@ import { openTestStore } from "../support/stores.ts";
 const ROWS = 20_000;
 const ORG = newId();
 const TOKEN = newId();
-const TABLES = ["queue.work_items", "queue.work_history", "queue.work_keys", "core.outbox"];
+const TABLES = ["queue.work_items", "queue.work_history", "queue.work_keys", "queue.attempts", "core.outbox"];
 
 interface Statement {
   readonly login: "system" | "runtime";
@@ -103,6 +103,8 @@ function statements(): Readonly<Record<string, Statement>> {
     purge_items: system(work.purgeItems, "0, 1000"),
     purge_keys: system(work.purgeKeys, "0, 1000, '-infinity'"),
     read_gauges: system(work.readGauges),
+    archive_done: system(work.archiveDone, "0, 1000, true"),
+    purge_attempts: system(work.purgeAttempts, "0, 1000"),
     outbox_read_pending: system(outbox.readPending, "200, '[]'"),
     outbox_mark_done: system(outbox.markDone, pending),
     outbox_purge_done: system(outbox.purgeDone, "0, 1000"),
@@ -136,6 +138,11 @@ async function fill(database: TestDatabase): Promise<void> {
     2_000,
     `'failed', false, 10, now(), null, gen_random_uuid(), case when g <= 100 then '${TOKEN}'::uuid end`,
   );
+  await put(7, 100, `'done', false, 10, now(), null, '${TOKEN}', null`);
+  await database.adminSql(`insert into queue.attempts (org_id, item_id, claim_token, attempt, host, worker, started_at,
+      finished_at, duration_ms, outcome, stdout_tail, stderr_tail, created_at)
+    select '${ORG}', gen_random_uuid(), gen_random_uuid(), 1, 'h', 'w', now(), now(), 1, 'done', '', '',
+      now() - interval '1 day' from generate_series(1, ${ROWS})`);
   await database.adminSql(
     `insert into queue.work_keys select org_id, id::text, id, now() - interval '1 day' from queue.work_items
       union all select org_id, id::text, id, now() - interval '1 day' from queue.work_history`,

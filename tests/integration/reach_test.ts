@@ -13,6 +13,9 @@ import { ORG_TABLES, saidBy } from "../support/tenant_breach.ts";
 /** Every right of every login. A change of rights changes this table, on purpose and in sight. */
 const REACH = `
 host    *.schema_migrations       select
+host    queue.attempts            select insert(attempt) insert(claim_token) insert(duration_ms) insert(exit_code) insert(finished_at) insert(host) insert(item_id) insert(org_id) insert(outcome) insert(reason) insert(signal) insert(started_at) insert(stderr_cut_bytes) insert(stderr_tail) insert(stdout_cut_bytes) insert(stdout_tail) insert(worker)
+host    queue.hosts               select update(current_workers) update(last_heartbeat_at) update(updated_at)
+host    queue.work_items          select update(attempts) update(audit_id) update(available_at) update(claim_token) update(claimed_by) update(claims) update(expiries) update(host) update(last_error) update(lease_expires_at) update(note) update(ready) update(status) update(updated_at) update(updated_by)
 
 runtime *.schema_migrations       select
 runtime activity.audit_entries    select
@@ -24,6 +27,7 @@ runtime core.orgs                 select
 runtime core.outbox               insert
 runtime core.sessions             select insert update
 runtime core.socket_tickets       select insert update
+runtime queue.attempts            select
 runtime queue.work_history        select
 runtime queue.work_items          select insert update
 runtime queue.work_keys           select insert
@@ -40,6 +44,8 @@ system  core.outbox               select delete update(done_at)
 system  core.sessions             select update delete
 system  core.socket_tickets       select update delete
 system  core.users                select insert
+system  queue.attempts            select delete update(created_at)
+system  queue.hosts               select update(org_ids) update(updated_at)
 system  queue.sweep_steps         select insert update
 system  queue.work_history        select insert update delete
 system  queue.work_items          select insert update delete

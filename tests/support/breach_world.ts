@@ -115,8 +115,20 @@ export async function makeWorld(test: TestStore, storages: AllStorages): Promise
     ...await makeMarkers(storages, a),
     ...await makeShipments(storages, a),
     // Last, as it moves time on.
-    ...await makeItems(test, storages, a),
+    ...await makeItemsAndAttempt(test, storages, a),
   };
+}
+
+async function makeItemsAndAttempt(test: TestStore, storages: Storages, a: string) {
+  const items = await makeItems(test, storages, a);
+  if (test.store.engine === "postgres") {
+    await test.sql(
+      `insert into queue.attempts (org_id, item_id, claim_token, attempt, host, worker, started_at, finished_at,
+        duration_ms, outcome, stdout_tail, stderr_tail)
+      values ('${a}', '${items.done.id}', '${items.done.token}', 1, 'h', 'w', now(), now(), 1, 'done', '${MARK}', '')`,
+    );
+  }
+  return items;
 }
 
 async function makeSessions({ tenancy }: Storages, a: string, userId: string) {

@@ -239,5 +239,19 @@ export const TENANTLESS_CASES: readonly TenantlessCase[] = [
     name: "shipments.orgsWithDeleted",
     act: ({ shipments }) => shipments.orgsWithDeleted(0, { afterOrgId: null, limit: 1_000 }),
   },
+  { name: "work.archiveDone", act: ({ work }) => work.archiveDone(HOUR_MS, { limit: 1_000, keep: true }) },
+  { name: "work.purgeAttempts", act: ({ work }) => work.purgeAttempts(HOUR_MS, 1_000) },
+  {
+    name: "work.hostOrgs",
+    act: async ({ work }) => assert.deepEqual(await work.hostOrgs(null, 1_000), []),
+  },
+  {
+    name: "work.dropHostOrgs",
+    act: async ({ work }, { a, b }) => assert.equal(await work.dropHostOrgs([a, b, newId()]), 0),
+  },
+  {
+    name: "work.readHosts",
+    act: async ({ work }) => assert.deepEqual(await work.readHosts(1_000), []),
+  },
   { name: "work.takeSweepSteps", act: ({ work }) => work.takeSweepSteps(["a-step"], 1_000) },
 ];

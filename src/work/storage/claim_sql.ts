@@ -113,11 +113,14 @@ export function claim(now: string, due: string): string {
     ${stamp(now, CLAIMED_COLUMNS)}`;
 }
 
-/** The write of a claim, to the rows of `due`. `ready` leaves the index, and with it every later claim's sight. */
+/**
+ * The write of a claim, to the rows of `due`. `ready` leaves the index, and with it every later claim's sight. Whatever
+ * host held the row before must not be able to write this claim.
+ */
 export function stamp(now: string, returning: string): string {
   return `update queue.work_items w set status = 'claimed', ready = false, claimed_by = $4, claim_token = $5::uuid,
         lease_expires_at = ${now} + $6::float8 * interval '1 millisecond', attempts = w.attempts + 1,
-        claims = w.claims + 1, updated_at = ${now}, updated_by = ${EMPTY}
+        claims = w.claims + 1, updated_at = ${now}, updated_by = ${EMPTY}, host = null
       from due where w.ctid = due.place and ${FEW("due")} and w.ready
       returning ${returning}`;
 }

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { ConflictError, invariant, UnavailableError, ValidationError } from "../../core/errors.ts";
+import { ConflictError, invariant, UnavailableError } from "../../core/errors.ts";
 import type { Database, Param, Row } from "../../db/database.ts";
 import { encodeHint, HINT_CHANNEL } from "../../infra/topics.ts";
 import { RETRY_FLOOR_MS, type RetryPolicy } from "../rules.ts";
@@ -13,6 +13,7 @@ import type {
   ClaimRef,
   ClaimRequest,
   ClaimState,
+  HostGauge,
   ItemInsert,
   KeyHolder,
   OwnedItem,
@@ -25,6 +26,7 @@ import type {
   WriteOutcome,
 } from "../storage.ts";
 import type { InsertOutcome, WorkItem, WorkStatus } from "../types.ts";
+import { ENTER_ORG, rowsOf, translateCallerError } from "./caller_transaction.ts";
 import { ClaimFloors } from "./claim_floors.ts";
 import { ClaimPlaces } from "./claim_places.ts";
 import { MAX_MERGED, mergedParams } from "./claim_sql.ts";
@@ -256,6 +258,37 @@ export class PostgresWorkStorage implements WorkStorage {
     return rows.map((row) => String(row.step));
   }
 
+  async archiveDone(
+    olderThanMs: number,
+    { limit, keep }: { readonly limit: number; readonly keep: boolean },
+  ): Promise<number> {
+    const [row] = await this.#db.system(this.#sql.archiveDone, [olderThanMs, limit, keep]);
+    return Number(row?.archived ?? 0);
+  }
+
+  async purgeAttempts(olderThanMs: number, limit: number): Promise<number> {
+    const [row] = await this.#db.system(this.#sql.purgeAttempts, [olderThanMs, limit]);
+    return Number(row?.purged ?? 0);
+  }
+
+  async hostOrgs(afterOrgId: string | null, limit: number): Promise<string[]> {
+    return (await this.#db.system(this.#sql.hostOrgs, [afterOrgId, limit])).map((row) => String(row.org_id));
+  }
+
+  async dropHostOrgs(orgIds: readonly string[]): Promise<number> {
+    const [row] = await this.#db.system(this.#sql.dropHostOrgs, [JSON.stringify(orgIds)]);
+    return Number(row?.changed ?? 0);
+  }
+
+  async readHosts(limit: number): Promise<HostGauge[]> {
+    return (await this.#db.system(this.#sql.readHosts, [limit])).map((row) => ({
+      name: String(row.name),
+      enabled: row.enabled === true,
+      heartbeatAgeSeconds: typeof row.heartbeat_age_seconds === "number" ? row.heartbeat_age_seconds : null,
+      inFlight: Number(row.in_flight),
+    }));
+  }
+
   async #settleWay(way: Way, settlements: readonly Settlement[]): Promise<WriteOutcome[]> {
     if (way === "write") return await this.#settleEncoded(settlements.map(encodeSettlement));
     const refs = settlements.map((ref, n) => ({ ref, n })).sort((a, b) => byId(a.ref, b.ref));
@@ -362,28 +395,4 @@ async function againAfterDeadlock(run: () => Promise<Row[]>): Promise<Row[]> {
       });
     }
   }
-}
-
-// Both in one round trip: the list of a select is evaluated from left to right.
-const ENTER_ORG = "select current_setting('laneway.org_id', true) as before, set_config('laneway.org_id', $1, true)";
-
-/** Under repeatable read and serializable a race for a key ends in 40001: the caller's transaction can be run again. */
-function translateCallerError(error: unknown, key: string): unknown {
-  const code = (error as { code?: unknown } | null)?.code;
-  if (code !== "40001" && code !== "40P01") return error;
-  return new UnavailableError(
-    `The transaction lost a race for key "${key}" (SQLSTATE ${code}): roll it back and run it again`,
-    "not-executed",
-    { cause: error },
-  );
-}
-
-function rowsOf(result: unknown): Row[] {
-  // node-postgres answers `{ rows }`, postgres.js and most others the rows themselves.
-  const rows = Array.isArray(result) ? result : (result as { rows?: unknown } | null)?.rows;
-  if (Array.isArray(rows)) return rows as Row[];
-  throw new ValidationError(
-    "tx",
-    "Cannot use tx: its query(text, params) must return the rows, or an object with rows",
-  );
 }

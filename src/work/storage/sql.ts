@@ -17,7 +17,7 @@ import { claim, dueOfKinds, dueOfMerged, dueOfOneKind, promote } from "./claim_s
 import { claimFairly } from "./fair_sql.ts";
 import { DONE_COLUMNS, FEW, LIVE_COLUMNS } from "./columns.ts";
 import { complete, completePlaced, extendLeases, settle } from "./settle_sql.ts";
-import { failStaleOf, purgeItems, purgeKeys, readGauges, requeueStale, takeSweepSteps } from "./sweep_sql.ts";
+import * as sweep from "./sweep_sql.ts";
 
 /** The statements, over the given expression of database time. */
 export interface WorkSql {
@@ -48,6 +48,11 @@ export interface WorkSql {
   readonly purgeKeys: string;
   readonly readGauges: string;
   readonly takeSweepSteps: string;
+  readonly archiveDone: string;
+  readonly purgeAttempts: string;
+  readonly hostOrgs: string;
+  readonly dropHostOrgs: string;
+  readonly readHosts: string;
 }
 
 /** Builds the statements. */
@@ -87,12 +92,12 @@ export function workSql(now: string): WorkSql {
         where h.org_id = r.org_id and h.id = r.id
       ) i`,
     promote: promote(now),
-    requeueStale: requeueStale(now),
+    requeueStale: sweep.requeueStale(now),
     orgsWithStale: `select distinct org_id from (
         select org_id from queue.work_items where status = 'claimed' and lease_expires_at <= ${now}
         order by lease_expires_at limit 10000) stale
       limit $1::int`,
-    failStaleOf: failStaleOf(now),
+    failStaleOf: sweep.failStaleOf(now),
     readUnaudited: `select org_id, id, audit_id, kind, attempts, last_error, request_id from queue.work_items
       where audit_id is not null order by updated_at limit $1::int`,
     clearAudit: `with r as materialized (
@@ -105,10 +110,16 @@ export function workSql(now: string): WorkSql {
       )
       update queue.work_items w set audit_id = null from held
       where w.ctid = held.place and ${FEW("held")} and w.audit_id = held.audit_id`,
-    purgeItems: purgeItems(now),
-    purgeKeys: purgeKeys(now),
-    readGauges: readGauges(now),
-    takeSweepSteps: takeSweepSteps(now),
+    purgeItems: sweep.purgeItems(now),
+    purgeKeys: sweep.purgeKeys(now),
+    readGauges: sweep.readGauges(now),
+    takeSweepSteps: sweep.takeSweepSteps(now),
+    archiveDone: sweep.archiveDone(now),
+    purgeAttempts: sweep.purgeAttempts(now),
+    hostOrgs: `select distinct o.id as org_id from queue.hosts h cross join lateral unnest(h.org_ids) as o(id)
+      where $1::uuid is null or o.id > $1::uuid order by 1 limit $2::int`,
+    dropHostOrgs: sweep.dropHostOrgs(now),
+    readHosts: sweep.readHosts(now),
   };
 }
 

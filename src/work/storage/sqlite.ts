@@ -13,6 +13,7 @@ import type {
   ClaimRef,
   ClaimRequest,
   ClaimState,
+  HostGauge,
   ItemInsert,
   KeyHolder,
   OwnedItem,
@@ -225,6 +226,28 @@ export class SqliteWorkStorage implements WorkStorage {
         s.run(sql.TAKE_SWEEP_STEP, step, s.nowMs, s.nowMs - intervalMs, s.nowMs + intervalMs) === 1
       )
     );
+  }
+
+  // No host reaches an embedded store.
+
+  archiveDone(_olderThanMs: number, _options: { readonly limit: number; readonly keep: boolean }): Promise<number> {
+    return Promise.resolve(0);
+  }
+
+  purgeAttempts(_olderThanMs: number, _limit: number): Promise<number> {
+    return Promise.resolve(0);
+  }
+
+  hostOrgs(_afterOrgId: string | null, _limit: number): Promise<string[]> {
+    return Promise.resolve([]);
+  }
+
+  dropHostOrgs(_orgIds: readonly string[]): Promise<number> {
+    return Promise.resolve(0);
+  }
+
+  readHosts(_limit: number): Promise<HostGauge[]> {
+    return Promise.resolve([]);
   }
 }
 

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { EMPTY, FEW } from "./columns.ts";
+import { EMPTY, FEW, KEPT_COLUMNS, KEPT_OF_ITEM } from "./columns.ts";
 
 /** Gauges count up to this many rows: a count of millions is no news and costs a scan (River #746). */
 export const GAUGE_LIMIT = 10_000;
@@ -38,7 +38,7 @@ export function requeueStale(now: string): string {
         audit_id = case when s.exhausted then gen_random_uuid() end,
         last_error = 'the lease of attempt ' || w.attempts || ' expired',
         claimed_by = null, claim_token = null, lease_expires_at = null,
-        expiries = w.expiries + 1, updated_at = ${now}, updated_by = ${EMPTY}
+        expiries = w.expiries + 1, updated_at = ${now}, updated_by = ${EMPTY}, host = null
       from stale s where w.ctid = s.place and ${FEW("s")} and w.claim_token = s.claim_token
       returning s.exhausted
     )
@@ -54,10 +54,28 @@ export function failStaleOf(now: string): string {
       order by w.lease_expires_at limit $3::int for update skip locked
     ), moved as (
       update queue.work_items w set status = 'failed', claimed_by = null, claim_token = null, lease_expires_at = null,
-        last_error = $2, updated_at = ${now}, updated_by = ${EMPTY}
+        last_error = $2, updated_at = ${now}, updated_by = ${EMPTY}, host = null
       from stale s where w.ctid = s.place and ${FEW("s")} and w.claim_token = s.claim_token returning 1
     )
     select count(*)::int as failed from moved`;
+}
+
+/**
+ * Finishes what hosts completed, oldest first, as `complete` does. Not before its age: the host may still be reading back
+ * what became of a completion whose answer was lost, and it does not see the history.
+ */
+export function archiveDone(now: string): string {
+  return `with done as materialized (
+      select ctid as place, 1 as few from queue.work_items
+      where status = 'done' and updated_at <= ${now} - $1::float8 * interval '1 millisecond'
+      order by updated_at limit $2::int for update skip locked
+    ), gone as (
+      delete from queue.work_items w using done
+      where w.ctid = done.place and ${FEW("done")} and w.status = 'done' returning ${KEPT_OF_ITEM}, w.updated_at
+    ), kept as (
+      insert into queue.work_history (${KEPT_COLUMNS}, finished_at) select ${KEPT_COLUMNS}, updated_at from gone where $3
+    )
+    select count(*)::int as archived from gone`;
 }
 
 /** By age of the last write, oldest first; a row that still waits for its audit entry is spared. */
@@ -77,6 +95,38 @@ export function purgeItems(now: string): string {
       where w.ctid = failed.place and ${FEW("failed")} and w.status = 'failed' and w.audit_id is null returning 1
     )
     select ((select count(*) from gone_done) + (select count(*) from gone_failed))::int as purged`;
+}
+
+/** By when they were stored, oldest first. */
+export function purgeAttempts(now: string): string {
+  return `with old as materialized (
+      select ctid as place, 1 as few from queue.attempts where created_at <= ${now} - $1::float8 * interval '1 millisecond'
+      order by created_at limit $2::int for update skip locked
+    ), gone as (
+      delete from queue.attempts a using old where a.ctid = old.place and ${FEW("old")} returning 1
+    )
+    select count(*)::int as purged from gone`;
+}
+
+/** Hosts are few, so their lists are read whole. */
+export function dropHostOrgs(now: string): string {
+  return `with ended as materialized (select value::uuid as id from jsonb_array_elements_text($1::text::jsonb)), moved as (
+      update queue.hosts h set updated_at = ${now}, org_ids = array(
+        select o.id from unnest(h.org_ids) with ordinality as o(id, n) where o.id not in (select id from ended) order by o.n)
+      where h.org_ids && array(select id from ended) returning 1
+    )
+    select count(*)::int as changed from moved`;
+}
+
+/** Heartbeat and count of what each host holds, by the index of leases. */
+export function readHosts(now: string): string {
+  return `select h.name, h.enabled, extract(epoch from ${now} - h.last_heartbeat_at)::float8 as heartbeat_age_seconds,
+      coalesce(c.in_flight, 0)::int as in_flight
+    from queue.hosts h left join (
+      select w.host, count(*) as in_flight from queue.work_items w
+      where w.status = 'claimed' and w.lease_expires_at > ${now} and w.host is not null group by w.host
+    ) c on c.host = h.name
+    order by h.name limit $1::int`;
 }
 
 /**

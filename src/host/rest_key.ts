@@ -1,0 +1,97 @@
+/**
+ * The key of a host, and what follows when the server refuses it.
+ *
+ * @module
+ */
+import type { Clock } from "../core/clock.ts";
+import { describeError } from "../core/describe_error.ts";
+import { UnavailableError } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import type { Notifier } from "./types.ts";
+
+/** What a key ring works with. */
+export interface KeyRingOptions {
+  /** Reads the key, its file anew each time: a refreshed one is used at the next call. */
+  readonly readKey: () => string | Promise<string>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly notifier: Notifier;
+  /** In [0, 1). */
+  readonly random: () => number;
+}
+
+/** A key that was refused, and until when it is not tried again. */
+interface Refusal {
+  readonly key: string;
+  readonly waitMs: number;
+  readonly untilMs: number;
+}
+
+const FIRST_WAIT_MS = 5_000;
+const LONGEST_WAIT_MS = 300_000;
+/** What a refusal of the key itself is noted under; a refusal of one table's rights under the table's path. */
+const EVERYTHING = "*";
+
+/**
+ * Hands out the key. One that was refused is tried again after 5 s, and less often up to every 5 min; another one found in
+ * its place is tried at once. People are told once, and again only after a success.
+ */
+export class KeyRing {
+  readonly #o: KeyRingOptions;
+  readonly #refusals = new Map<string, Refusal>();
+
+  constructor(options: KeyRingOptions) {
+    this.#o = options;
+  }
+
+  /**
+   * The key for a call.
+   *
+   * @throws {UnavailableError} It cannot be read, or was refused and is not to be tried again yet.
+   */
+  async key(path: string): Promise<string> {
+    const key = await this.#read();
+    for (const at of [EVERYTHING, path]) {
+      const refusal = this.#refusals.get(at);
+      if (refusal === undefined || refusal.key !== key || this.#o.clock.monotonic() >= refusal.untilMs) continue;
+      const seconds = Math.ceil((refusal.untilMs - this.#o.clock.monotonic()) / 1_000);
+      throw new UnavailableError(
+        `Cannot ask the server as it refused this host's key: it is tried again in ${seconds} s, another one at once`,
+        "not-executed",
+      );
+    }
+    return key;
+  }
+
+  /** Notes that the server refused a key, as a whole or for one path. */
+  refused(key: string, { path, text }: { readonly path: string | null; readonly text: string }): void {
+    const at = path ?? EVERYTHING;
+    const nowMs = this.#o.clock.monotonic();
+    const before = this.#refusals.get(at);
+    // Calls that were on their way together are refused together: that is one refusal.
+    if (before !== undefined && before.key === key && nowMs < before.untilMs) return;
+    const waitMs = before === undefined ? FIRST_WAIT_MS : Math.min(before.waitMs * 2, LONGEST_WAIT_MS);
+    const untilMs = nowMs + waitMs * (0.5 + this.#o.random() / 2);
+    this.#refusals.set(at, { key, waitMs, untilMs });
+    if (before !== undefined) return;
+    this.#o.logger.error("host.key_refused", { path: at, error: text });
+    this.#o.notifier.notify(`key refused ${at}`, `The server refuses this host's key: ${text}`);
+  }
+
+  /** Notes that a key served. */
+  accepted(path: string): void {
+    if (this.#refusals.size === 0) return;
+    if (this.#refusals.delete(EVERYTHING) || this.#refusals.delete(path)) this.#o.logger.info("host.key_accepted");
+    this.#refusals.delete(path);
+  }
+
+  async #read(): Promise<string> {
+    try {
+      return await this.#o.readKey();
+    } catch (cause) {
+      const text = `Cannot read this host's key: ${describeError(cause)}`;
+      this.refused("", { path: null, text });
+      throw new UnavailableError(text, "not-executed", { cause });
+    }
+  }
+}
