@@ -36,7 +36,7 @@ export async function measureClaim(
   url: string,
   options: { readonly limit: number; readonly kinds: readonly string[]; readonly reps: number },
 ): Promise<ClaimCost> {
-  const client = await PostgresClient.open(url, { applicationName: "bench-claim" });
+  const client = await PostgresClient.open(url, { applicationName: "bench-claim", indexPlans: true });
   try {
     const timed = new Probe(client);
     let rows = 0;
