@@ -110,18 +110,25 @@ export type FailureReason =
 
 /** A row of `queue.attempts`: one run of one item's command on a host. */
 export interface AttemptRecord {
+  /** Whose item it was. */
   readonly orgId: string;
+  /** The item. */
   readonly itemId: string;
+  /** The fence of the claim it ran under. */
   readonly claimToken: string;
   /** 1 for the first. */
   readonly attempt: number;
+  /** The machine: its name in `queue.hosts`. */
   readonly host: string;
   /** Which runner: `host-runner@machine/1234`. */
   readonly worker: string;
   /** By the host's clock, for people. */
   readonly startedAt: Date;
+  /** By the same clock. */
   readonly finishedAt: Date;
+  /** From its start to its end, clone and prompt included. */
   readonly durationMs: number;
+  /** What became of the item. */
   readonly outcome: AttemptOutcome;
   /** Null when it is done or deferred. */
   readonly reason: FailureReason | null;
@@ -131,15 +138,19 @@ export interface AttemptRecord {
   readonly signal: string | null;
   /** The end of what it wrote, valid UTF-8, at most 8 KiB each. */
   readonly stdoutTail: string;
+  /** The same of its standard error. */
   readonly stderrTail: string;
   /** Bytes written before what is kept. */
   readonly stdoutCutBytes: number;
+  /** The same of its standard error. */
   readonly stderrCutBytes: number;
 }
 
 /** Tells people of an unexpected error. Never throws, never waits for the network. */
 export interface Notifier {
   /**
+   * Tells, or holds back and counts.
+   *
    * @param cause What it is counted by: one notice a cause in its interval. Stable words, no ids.
    * @param text What happened, for people.
    */
