@@ -1,0 +1,241 @@
+/**
+ * The host's gate: keeps its row of `queue.hosts` read and its heartbeat written, idle or busy, and answers before each
+ * claim what may be claimed. Fails closed; what runs already is never touched by it.
+ *
+ * @module
+ */
+import type { Clock } from "../core/clock.ts";
+import { describeError } from "../core/describe_error.ts";
+import { isInstance, UnavailableError } from "../core/errors.ts";
+import type { Logger } from "../core/log.ts";
+import { decideClaim, excessOf, isAllowance } from "./policy_rules.ts";
+import type { ClaimAllowance, ClaimRefusal, HostApi, HostRow, Notifier } from "./types.ts";
+import { nextOpening, openWindow } from "./windows.ts";
+
+/** What a gate is made of. */
+export interface HostGateOptions {
+  readonly api: HostApi;
+  /** The host's name, a key of `queue.hosts`. */
+  readonly host: string;
+  /** The lane this runner works on. */
+  readonly lane: string;
+  /** The kinds this runner has a command for. */
+  readonly kinds: readonly string[];
+  /** How old a read of the row may be for a claim, and how often the heartbeat is written, milliseconds. */
+  readonly pollMs: number;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly notifier: Notifier;
+  /** Randomness in [0, 1). Default `Math.random`. */
+  readonly random?: () => number;
+}
+
+/** A read of the row. */
+interface Reading {
+  readonly row: HostRow | null;
+  /** When it was asked for: the row was at least as new. */
+  readonly sentMs: number;
+}
+
+/** What a decision goes by. */
+interface Known {
+  readonly row: HostRow | null;
+  readonly atMs: number;
+}
+
+// Hosts started together drift apart; never later than a poll.
+const JITTER = 0.1;
+
+/** Decides for one host, in one runner. */
+export class HostGate {
+  readonly #o: HostGateOptions;
+  #reading: Reading | null = null;
+  /** Why the row cannot be read; null while the last try read it. */
+  #failure: unknown = null;
+  /** Database time less this machine's monotonic time, a lower bound; null before the first heartbeat. */
+  #offsetMs: number | null = null;
+  #ticking: Promise<void> | null = null;
+  /** The log's last word on claims. */
+  #said: string | null = null;
+  #atCap = false;
+  #beatFailed = false;
+  #countFailed = false;
+
+  constructor(options: HostGateOptions) {
+    this.#o = options;
+  }
+
+  /** Writes the heartbeat every poll until `stop`, the first at once. Never throws. */
+  async run(stop: AbortSignal): Promise<void> {
+    const { clock, pollMs, random = Math.random } = this.#o;
+    while (!stop.aborted) {
+      const nextMs = clock.monotonic() + pollMs * (1 - JITTER * random());
+      await this.tick();
+      await clock.sleep(Math.max(nextMs - clock.monotonic(), 0), stop);
+    }
+  }
+
+  /** One heartbeat, with a fresh count of what is in flight, and the row read back. Calls at once share one. Never throws. */
+  tick(): Promise<void> {
+    this.#ticking ??= this.#tick().finally(() => this.#ticking = null);
+    return this.#ticking;
+  }
+
+  /**
+   * What may be claimed now, at most `limit`. Goes by a row read at most a poll ago, and by a count made for this call.
+   *
+   * @throws {UnavailableError} The database is out of reach: nothing may be claimed.
+   */
+  async allow(limit: number): Promise<ClaimAllowance | ClaimRefusal> {
+    if (!this.#isFresh()) await this.tick();
+    const known = this.#known();
+    if (known === null || !this.#isFresh()) return this.#refuseUnread();
+    const before = this.#decide(known, { limit, inFlight: null });
+    const answer = isAllowance(before)
+      ? this.#decide(known, { limit, inFlight: await this.#o.api.countInFlight() })
+      : before;
+    this.#note(answer, known.atMs);
+    return answer;
+  }
+
+  /**
+   * How many of `claimed` items, claimed just now, are above the cap: two runners of one host that counted at the same
+   * moment each thought there was room. To be handed back. 0 when they cannot be counted: the next claim counts again.
+   */
+  async excess(claimed: number): Promise<number> {
+    const atMs = this.databaseMs();
+    if (claimed === 0 || atMs === null) return 0;
+    try {
+      const inFlight = await this.#o.api.countInFlight();
+      return Math.min(claimed, excessOf(this.#reading?.row ?? null, atMs, inFlight));
+    } catch (error) {
+      this.#o.logger.warn("host.count_failed", { error: describeError(error) });
+      return 0;
+    }
+  }
+
+  /**
+   * The database's time now, epoch milliseconds: what the last heartbeat told, and the monotonic time since. A lower
+   * bound, so that leases come out shorter and never longer; this machine's wall clock has no part in it. Null before
+   * the first heartbeat.
+   */
+  databaseMs(): number | null {
+    return this.#offsetMs === null ? null : this.#offsetMs + this.#o.clock.monotonic();
+  }
+
+  #isFresh(): boolean {
+    const { clock, pollMs } = this.#o;
+    return this.#reading !== null && clock.monotonic() - this.#reading.sentMs <= pollMs;
+  }
+
+  async #tick(): Promise<void> {
+    await this.#beat(await this.#count());
+    const known = this.#known();
+    if (known === null || this.#failure !== null) return;
+    // A busy runner asks for no claim, and is to say that it was switched off all the same.
+    const answer = this.#decide(known, { limit: 1, inFlight: null });
+    if (!isAllowance(answer)) this.#note(answer, known.atMs);
+  }
+
+  async #count(): Promise<number | null> {
+    try {
+      const count = await this.#o.api.countInFlight();
+      this.#countFailed = false;
+      return count;
+    } catch (error) {
+      this.#warnOnce(this.#countFailed, "host.count_failed", error);
+      this.#countFailed = true;
+      return null;
+    }
+  }
+
+  async #beat(inFlight: number | null): Promise<void> {
+    const { api, clock, notifier, host } = this.#o;
+    const sentMs = clock.monotonic();
+    try {
+      const beat = await api.beat(inFlight);
+      if (this.#beatFailed) this.#o.logger.info("host.heartbeat_back");
+      this.#beatFailed = false;
+      // The latest counts, not the largest: a database restored elsewhere may be behind the one before.
+      if (beat !== null) this.#offsetMs = beat.databaseMs - beat.answeredMonotonicMs;
+      this.#reading = { row: beat?.row ?? null, sentMs };
+      this.#failure = null;
+    } catch (error) {
+      this.#warnOnce(this.#beatFailed, "host.heartbeat_failed", error);
+      this.#beatFailed = true;
+      notifier.notify("heartbeat failed", `Host ${host} cannot write its heartbeat: ${describeError(error)}`);
+      await this.#readOnly();
+    }
+  }
+
+  /** The heartbeat is for people; where only its write is lost, claims go on by the row as it reads. */
+  async #readOnly(): Promise<void> {
+    const sentMs = this.#o.clock.monotonic();
+    try {
+      this.#reading = { row: await this.#o.api.read(), sentMs };
+      this.#failure = null;
+    } catch (error) {
+      this.#failure = error;
+    }
+  }
+
+  /** The row and the time to go by. Without a row no time is needed to know that nothing may be claimed. */
+  #known(): Known | null {
+    if (this.#reading === null) return null;
+    const { row } = this.#reading;
+    const atMs = row === null ? 0 : this.databaseMs();
+    return atMs === null ? null : { row, atMs };
+  }
+
+  #decide(known: Known, asked: { limit: number; inFlight: number | null }): ClaimAllowance | ClaimRefusal {
+    const { host, kinds, lane } = this.#o;
+    return decideClaim({ host, kinds, lane, ...known, ...asked });
+  }
+
+  #refuseUnread(): ClaimRefusal {
+    const { host } = this.#o;
+    if (this.#failure !== null && !isInstance(this.#failure, UnavailableError)) {
+      // It was answered, with what cannot be used: another try brings the same, so this is no outage.
+      const said = `the row of host ${host} cannot be read: ${describeError(this.#failure)}`;
+      const answer: ClaimRefusal = { reason: "no-row", said };
+      this.#note(answer, null);
+      return answer;
+    }
+    throw new UnavailableError(
+      `Cannot claim for host ${host} as its row and the database's time were not read within a poll`,
+      "not-executed",
+      this.#failure === null ? {} : { cause: this.#failure },
+    );
+  }
+
+  /** One line a change of reason, not one a poll. */
+  #note(answer: ClaimAllowance | ClaimRefusal, atMs: number | null): void {
+    const { logger, host } = this.#o;
+    const wasAtCap = this.#atCap;
+    this.#atCap = !isAllowance(answer) && answer.reason === "at-cap";
+    if (!isAllowance(answer) && this.#atCap) {
+      // How a busy host stands: it comes and goes with every item, so it is no change worth a line for people.
+      if (!wasAtCap) logger.debug("host.claims_nothing", { host, ...answer });
+      return;
+    }
+    const windows = this.#reading?.row?.windows ?? [];
+    const window = atMs === null ? null : openWindow(windows, atMs);
+    const said = isAllowance(answer) ? `claims ${window?.name} ${window?.maxInFlight}` : answer.said;
+    if (this.#said === said) return;
+    this.#said = said;
+    if (isAllowance(answer)) {
+      logger.info("host.claims", { host, window: window?.name, maxInFlight: window?.maxInFlight });
+      return;
+    }
+    const opensMs = answer.reason === "window-closed" && atMs !== null ? nextOpening(windows, atMs) : null;
+    logger.info("host.claims_nothing", {
+      host,
+      ...answer,
+      ...(opensMs === null ? {} : { opensAt: new Date(opensMs).toISOString() }),
+    });
+  }
+
+  #warnOnce(already: boolean, event: string, error: unknown): void {
+    if (!already) this.#o.logger.warn(event, { error: describeError(error) });
+  }
+}
