@@ -4,11 +4,32 @@
  * @module
  */
 
-/** What a binary may do: `general` for a machine of one's own, `container` for a read-only file system. */
-export type Profile = "general" | "container";
+/**
+ * What a binary may do: `general` for a machine of one's own, `container` for a read-only file system, `host` for a worker
+ * that starts other programs.
+ */
+export type Profile = "general" | "container" | "host";
 
 /** The profiles. */
-export const PROFILES: readonly Profile[] = ["general", "container"];
+export const PROFILES: readonly Profile[] = ["general", "container", "host"];
+
+/**
+ * The profile a worker is built with.
+ *
+ * @param wanted As the command line says; undefined takes the one that fits.
+ * @throws {Error} The worker starts programs and the profile forbids it, or the other way round: more than it needs.
+ */
+export function profileFor(wanted: string | undefined, runsPrograms: boolean): Profile {
+  const profile = wanted ?? (runsPrograms ? "host" : "general");
+  const known = PROFILES.find((name) => name === profile);
+  if (known === undefined) throw new Error(`Cannot use --profile ${profile}: use ${PROFILES.join(" or ")}`);
+  if (runsPrograms === (known === "host")) return known;
+  throw new Error(
+    runsPrograms
+      ? `Cannot use --profile ${known}: this worker starts other programs; use --profile host`
+      : "Cannot use --profile host: this worker starts no other programs; use general or container",
+  );
+}
 
 /** The bundled entry: the worker's definition with the release and commit it was built from. */
 export function entryText(
@@ -61,6 +82,8 @@ export function compileArgs(
     "--no-code-cache",
     "--allow-net",
     ...files,
+    // Of programs named one by one a whole process group could not be ended.
+    ...(build.profile === "host" ? ["--allow-run"] : []),
     // Every LANEWAY_ variable, so that a misspelled one can be warned of; the rest of the environment reads as unset.
     `--allow-env=${["LANEWAY_*", ...build.env].join(",")}`,
     "--ignore-env",

@@ -1,13 +1,14 @@
 import assert from "node:assert/strict";
-import { compileArgs, PROFILES, refuseTarget } from "./compile_rules.ts";
+import { compileArgs, profileFor, PROFILES, refuseTarget } from "./compile_rules.ts";
 import { countTests } from "./junit.ts";
 
 const BUILD = { bundle: "b.js", out: "w", target: undefined, env: ["WEBHOOK_SECRET"] };
 
-Deno.test("no profile allows running programs, foreign code, prompts or undeclared variables", () => {
+Deno.test("no profile allows foreign code, prompts or undeclared variables, and only a host's running programs", () => {
   for (const profile of PROFILES) {
     const args = compileArgs({ ...BUILD, profile });
-    assert.equal(args.some((arg) => /^--allow-(all|run|ffi|import)|^-A$/.test(arg)), false);
+    assert.equal(args.some((arg) => /^--allow-(all|ffi|import)|^-A$/.test(arg)), false);
+    assert.equal(args.some((arg) => arg.startsWith("--allow-run")), profile === "host");
     assert.ok(args.includes("--no-prompt") && args.includes("--ignore-env"));
     assert.ok(args.includes("--allow-env=LANEWAY_*,WEBHOOK_SECRET"));
   }
@@ -17,6 +18,14 @@ Deno.test("the container profile writes nothing and reads mounted secrets alone"
   const args = compileArgs({ ...BUILD, profile: "container" });
   assert.ok(args.includes("--allow-read=/run/secrets"));
   assert.equal(args.some((arg) => arg.startsWith("--allow-write")), false);
+});
+
+Deno.test("a worker that starts programs is built with the host's profile, and no other worker is", () => {
+  assert.deepEqual([profileFor(undefined, true), profileFor(undefined, false)], ["host", "general"]);
+  assert.equal(profileFor("container", false), "container");
+  assert.throws(() => profileFor("general", true), /--profile host/);
+  assert.throws(() => profileFor("host", false), /general or container/);
+  assert.throws(() => profileFor("hosts", true), /general or container or host/);
 });
 
 Deno.test("a cross target is refused where it would silently come out wrong", () => {
