@@ -8,6 +8,7 @@ import type { Clock } from "../core/clock.ts";
 import { describeError } from "../core/describe_error.ts";
 import { isInstance, UnavailableError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
+import type { DatabaseTime } from "./database_time.ts";
 import { decideClaim, excessOf, isAllowance } from "./policy_rules.ts";
 import type { ClaimAllowance, ClaimRefusal, HostApi, HostRow, Notifier } from "./types.ts";
 import { nextOpening, openWindow } from "./windows.ts";
@@ -15,6 +16,8 @@ import { nextOpening, openWindow } from "./windows.ts";
 /** What a gate is made of. */
 export interface HostGateOptions {
   readonly api: HostApi;
+  /** The database's time, as the heartbeats tell it. */
+  readonly time: Pick<DatabaseTime, "now">;
   /** The host's name, a key of `queue.hosts`. */
   readonly host: string;
   /** The lane this runner works on. */
@@ -26,6 +29,8 @@ export interface HostGateOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly notifier: Notifier;
+  /** Called when the cap held a claim back and an item has ended since: another may fit. */
+  readonly onRoom?: () => void;
   /** Randomness in [0, 1). Default `Math.random`. */
   readonly random?: () => number;
 }
@@ -52,12 +57,12 @@ export class HostGate {
   #reading: Reading | null = null;
   /** Why the row cannot be read; null while the last try read it. */
   #failure: unknown = null;
-  /** Database time less this machine's monotonic time, a lower bound; null before the first heartbeat. */
-  #offsetMs: number | null = null;
   #ticking: Promise<void> | null = null;
   /** The log's last word on claims. */
   #said: string | null = null;
   #atCap = false;
+  /** Whether the cap let the last claim have less than it asked for. */
+  #heldBack = false;
   #beatFailed = false;
   #countFailed = false;
 
@@ -94,6 +99,7 @@ export class HostGate {
     const answer = isAllowance(before)
       ? this.#decide(known, { limit, inFlight: await this.#o.api.countInFlight() })
       : before;
+    this.#heldBack = isAllowance(answer) ? answer.limit < limit : answer.reason === "at-cap";
     this.#note(answer, known.atMs);
     return answer;
   }
@@ -103,7 +109,7 @@ export class HostGate {
    * moment each thought there was room. To be handed back. 0 when they cannot be counted: the next claim counts again.
    */
   async excess(claimed: number): Promise<number> {
-    const atMs = this.databaseMs();
+    const atMs = this.#o.time.now();
     if (claimed === 0 || atMs === null) return 0;
     try {
       const inFlight = await this.#o.api.countInFlight();
@@ -114,13 +120,11 @@ export class HostGate {
     }
   }
 
-  /**
-   * The database's time now, epoch milliseconds: what the last heartbeat told, and the monotonic time since. A lower
-   * bound, so that leases come out shorter and never longer; this machine's wall clock has no part in it. Null before
-   * the first heartbeat.
-   */
-  databaseMs(): number | null {
-    return this.#offsetMs === null ? null : this.#offsetMs + this.#o.clock.monotonic();
+  /** Items were handed back: where the cap held a claim back, the next one need not wait for a poll. */
+  settled(): void {
+    if (!this.#heldBack) return;
+    this.#heldBack = false;
+    this.#o.onRoom?.();
   }
 
   #isFresh(): boolean {
@@ -156,8 +160,6 @@ export class HostGate {
       const beat = await api.beat(inFlight);
       if (this.#beatFailed) this.#o.logger.info("host.heartbeat_back");
       this.#beatFailed = false;
-      // The latest counts, not the largest: a database restored elsewhere may be behind the one before.
-      if (beat !== null) this.#offsetMs = beat.databaseMs - beat.answeredMonotonicMs;
       this.#reading = { row: beat?.row ?? null, sentMs };
       this.#failure = null;
     } catch (error) {
@@ -183,7 +185,7 @@ export class HostGate {
   #known(): Known | null {
     if (this.#reading === null) return null;
     const { row } = this.#reading;
-    const atMs = row === null ? 0 : this.databaseMs();
+    const atMs = row === null ? 0 : this.#o.time.now();
     return atMs === null ? null : { row, atMs };
   }
 

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { UnavailableError, ValidationError } from "../core/errors.ts";
 import { FakeClock } from "../core/fake_clock.ts";
 import type { LogFields, Logger } from "../core/log.ts";
+import { DatabaseTime } from "./database_time.ts";
 import { HostGate } from "./gate.ts";
 import { isAllowance } from "./policy_rules.ts";
 import type { AttemptRecord, ClaimAllowance, ClaimRefusal, HostApi, HostBeat, HostRow } from "./types.ts";
@@ -28,10 +29,12 @@ class FakeApi implements HostApi {
   inFlight = 0;
   failing = { beat: null as Error | null, count: null as Error | null, read: null as Error | null };
   readonly beats: (number | null)[] = [];
+  readonly time: DatabaseTime;
   readonly #clock: FakeClock;
 
   constructor(clock: FakeClock) {
     this.#clock = clock;
+    this.time = new DatabaseTime(clock);
   }
 
   beat(currentWorkers: number | null): Promise<HostBeat | null> {
@@ -39,6 +42,7 @@ class FakeApi implements HostApi {
     this.beats.push(currentWorkers);
     if (this.row === null) return Promise.resolve(null);
     const monotonicMs = this.#clock.monotonic();
+    this.time.note(NOON + monotonicMs);
     return Promise.resolve({ row: this.row, databaseMs: NOON + monotonicMs, answeredMonotonicMs: monotonicMs });
   }
 
@@ -61,6 +65,8 @@ interface World {
   readonly gate: HostGate;
   readonly lines: { readonly level: string; readonly event: string; readonly fields: LogFields }[];
   readonly notices: string[];
+  /** How often it was said that there may be room again. */
+  readonly rooms: number[];
 }
 
 function world(): World {
@@ -69,13 +75,25 @@ function world(): World {
   const api = new FakeApi(clock);
   const lines: World["lines"] = [];
   const notices: string[] = [];
+  const rooms: number[] = [];
   const at = (level: string) => (event: string, fields: LogFields = {}) => void lines.push({ level, event, fields });
   const logger: Logger = { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
   const gate = new HostGate({
-    ...{ api, host: "wsl1", lane: "default", kinds: ["DEV_ISSUE"], pollMs: POLL_MS, clock, logger, random: () => 0 },
+    ...{
+      api,
+      time: api.time,
+      onRoom: () => void rooms.push(1),
+      host: "wsl1",
+      lane: "default",
+      kinds: ["DEV_ISSUE"],
+      pollMs: POLL_MS,
+      clock,
+      logger,
+      random: () => 0,
+    },
     notifier: { notify: (cause) => void notices.push(cause), close: () => Promise.resolve() },
   });
-  return { clock, api, gate, lines, notices };
+  return { clock, api, gate, lines, notices, rooms };
 }
 
 function reasonOf(answer: ClaimAllowance | ClaimRefusal): string {
@@ -195,7 +213,7 @@ Deno.test("losing the heartbeat's write stops no work: the row alone is read, an
     api.failing.beat = new UnavailableError("the gateway answered 500", "unknown");
     await clock.tick(POLL_MS * 3);
     assert.equal(reasonOf(await gate.allow(10)), "up to 2");
-    assert.equal(gate.databaseMs(), NOON + POLL_MS * 3);
+    assert.equal(api.time.now(), NOON + POLL_MS * 3);
     api.row = { ...ROW, enabled: false };
     await clock.tick(POLL_MS);
     assert.equal(reasonOf(await gate.allow(10)), "disabled", "the kill switch is seen all the same");
@@ -245,6 +263,21 @@ Deno.test("windows go by the database's time and not by the host's clock", async
     const line = lines.findLast(({ event }) => event === "host.claims_nothing");
     assert.equal(line?.fields.opensAt, "2026-06-03T08:00:00.000Z");
   });
+});
+
+Deno.test("where the cap held a claim back, an item that ended makes room at once, not at the next poll", async () => {
+  const { api, gate, rooms } = world();
+  await gate.allow(2);
+  gate.settled();
+  assert.equal(rooms.length, 0, "nothing was held back");
+  await gate.allow(10);
+  gate.settled();
+  gate.settled();
+  assert.equal(rooms.length, 1, "told once a claim");
+  api.inFlight = 2;
+  await gate.allow(1);
+  gate.settled();
+  assert.equal(rooms.length, 2);
 });
 
 Deno.test("what two runners claimed at once above the cap is told as excess", async () => {

@@ -141,7 +141,9 @@ function readHost(env: Readonly<Record<string, string>>, key: string): string {
     );
   }
   if (claimed !== null && claimed !== host) {
-    throw new UsageError(`Cannot use LANEWAY_HOST ${host}: the key is for host ${claimed}; use the key made for ${host}`);
+    throw new UsageError(
+      `Cannot use LANEWAY_HOST ${host}: the key is for host ${claimed}; use the key made for ${host}`,
+    );
   }
   return host;
 }

@@ -91,9 +91,14 @@ const BAD: readonly (readonly [what: string, env: Record<string, string>, says: 
     LANEWAY_NOTICE_GITHUB_TOKEN: "s3cret",
   }, /OWNER\/NAME/],
   ["an interval out of range", { LANEWAY_NOTICE_INTERVAL: "1s" }, /LANEWAY_NOTICE_INTERVAL 1s.*1m to 1d/],
-  ["an environment file others may read", {
-    LANEWAY_ENV_FILE: "/etc/laneway/env",
-  }, /LANEWAY_ENV_FILE.*mode 0640/, options({}, { "/etc/laneway/env": 0o100640 })],
+  [
+    "an environment file others may read",
+    {
+      LANEWAY_ENV_FILE: "/etc/laneway/env",
+    },
+    /LANEWAY_ENV_FILE.*mode 0640/,
+    options({}, { "/etc/laneway/env": 0o100640 }),
+  ],
 ];
 
 for (const [what, env, says, given] of BAD) {
