@@ -174,11 +174,27 @@ export type {
 export { createStorages, type Storages, type Store } from "./src/storages.ts";
 export { createManagers, type ManagerOptions, type Managers } from "./src/managers.ts";
 
+// A host runner's parts.
+export { checkHost, type CheckHostOptions } from "./src/host/check_host.ts";
+export type { CommandConfig } from "./src/host/command/config.ts";
+export { type Commands, openCommands } from "./src/host/command/handler.ts";
+export { kindsOf, loadCommandConfig } from "./src/host/command/load.ts";
+export type { CommandsOptions } from "./src/host/command/run_command.ts";
+export { type KeyClaims, readKeyClaims } from "./src/host/key_claims.ts";
+export { githubChannel, type NoticeChannel, webhookChannel } from "./src/host/notice_channels.ts";
+export { createNotifier, type NoticesOptions } from "./src/host/notices.ts";
+export { noticingLogger } from "./src/host/noticing_logger.ts";
+export { type OpenHost, openHost, type OpenHostOptions } from "./src/host/open_host.ts";
+export type { AttemptRecord, HostApi, HostBeat, HostRow, HostWindow, Notifier } from "./src/host/types.ts";
+
 // Running a worker.
 export {
+  type Check,
   type CommandServeOptions,
+  type OpenOptions,
   type OpenParts,
   type Parts,
+  partsWithoutStore,
   type RunningWorker,
   versionOf,
   type WorkerCommand,

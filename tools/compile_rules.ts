@@ -70,7 +70,6 @@ export function compileArgs(
     readonly env: readonly string[];
   },
 ): string[] {
-  const files = build.profile === "container" ? ["--allow-read=/run/secrets"] : ["--allow-read", "--allow-write"];
   return [
     "compile",
     "-q",
@@ -80,17 +79,25 @@ export function compileArgs(
     // Without it a binary started on a terminal would ask for what it lacks.
     "--no-prompt",
     "--no-code-cache",
-    "--allow-net",
-    ...files,
-    // Of programs named one by one a whole process group could not be ended.
-    ...(build.profile === "host" ? ["--allow-run"] : []),
-    // Every LANEWAY_ variable, so that a misspelled one can be warned of; the rest of the environment reads as unset.
-    `--allow-env=${["LANEWAY_*", ...build.env].join(",")}`,
-    "--ignore-env",
-    "--allow-sys=hostname",
+    ...permissions(build),
     ...(build.target === undefined ? [] : ["--target", build.target]),
     "-o",
     build.out,
     build.bundle,
+  ];
+}
+
+function permissions({ profile, env }: { readonly profile: Profile; readonly env: readonly string[] }): string[] {
+  // Who starts any program may do anything by one; and what marks the processes that a run left behind stands in /proc,
+  // which counts as every permission. The system's user is what holds such a worker.
+  if (profile === "host") return ["--allow-all"];
+  const files = profile === "container" ? ["--allow-read=/run/secrets"] : ["--allow-read", "--allow-write"];
+  return [
+    "--allow-net",
+    ...files,
+    // Every LANEWAY_ variable, so that a misspelled one can be warned of; the rest of the environment reads as unset.
+    `--allow-env=${["LANEWAY_*", ...env].join(",")}`,
+    "--ignore-env",
+    "--allow-sys=hostname",
   ];
 }

@@ -4,14 +4,19 @@ import { countTests } from "./junit.ts";
 
 const BUILD = { bundle: "b.js", out: "w", target: undefined, env: ["WEBHOOK_SECRET"] };
 
-Deno.test("no profile allows foreign code, prompts or undeclared variables, and only a host's running programs", () => {
-  for (const profile of PROFILES) {
+Deno.test("no profile but the host's allows running programs, foreign code, prompts or undeclared variables", () => {
+  for (const profile of PROFILES.filter((name) => name !== "host")) {
     const args = compileArgs({ ...BUILD, profile });
-    assert.equal(args.some((arg) => /^--allow-(all|ffi|import)|^-A$/.test(arg)), false);
-    assert.equal(args.some((arg) => arg.startsWith("--allow-run")), profile === "host");
+    assert.equal(args.some((arg) => /^--allow-(all|run|ffi|import)|^-A$/.test(arg)), false);
     assert.ok(args.includes("--no-prompt") && args.includes("--ignore-env"));
     assert.ok(args.includes("--allow-env=LANEWAY_*,WEBHOOK_SECRET"));
   }
+});
+
+Deno.test("the host's profile allows all, as it takes to end what a run left behind", () => {
+  const args = compileArgs({ ...BUILD, profile: "host" });
+  assert.deepEqual(args.filter((arg) => arg.startsWith("--allow")), ["--allow-all"]);
+  assert.ok(args.includes("--no-prompt"));
 });
 
 Deno.test("the container profile writes nothing and reads mounted secrets alone", () => {

@@ -5,6 +5,7 @@
  */
 import type { Clock } from "../core/clock.ts";
 import type { RequestContext } from "../core/context.ts";
+import { SettingsError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { MigrationChain } from "../db/chain.ts";
@@ -37,6 +38,28 @@ export interface Parts {
   readonly logger: Logger;
   /** Counts and gauges. */
   readonly metrics: Metrics;
+}
+
+/**
+ * Parts of a worker that takes its items from elsewhere: whoever asks them for a store is told that there is none.
+ *
+ * @throws {SettingsError} Nothing here; `store` and `storages`, when they are read.
+ */
+export function partsWithoutStore(parts: Omit<Parts, "store" | "storages">): Parts {
+  const { settings, env, managers, topics, clock, logger, metrics } = parts;
+  return {
+    ...{ settings, env, managers, topics, clock, logger, metrics },
+    get store(): Store {
+      throw noStore("store");
+    },
+    get storages(): Storages {
+      throw noStore("storages");
+    },
+  };
+}
+
+function noStore(what: string): SettingsError {
+  return new SettingsError(`Cannot use parts.${what}: this worker takes its items from elsewhere; use its managers`);
 }
 
 /** What a container builds. */
