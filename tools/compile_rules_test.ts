@@ -13,10 +13,10 @@ Deno.test("no profile but the host's allows running programs, foreign code, prom
   }
 });
 
-Deno.test("the host's profile allows all, as it takes to end what a run left behind", () => {
+Deno.test("the host's profile runs programs, and neither loads foreign code nor asks", () => {
   const args = compileArgs({ ...BUILD, profile: "host" });
-  assert.deepEqual(args.filter((arg) => arg.startsWith("--allow")), ["--allow-all"]);
-  assert.ok(args.includes("--no-prompt"));
+  assert.ok(args.includes("--allow-run") && args.includes("--no-prompt"));
+  assert.equal(args.some((arg) => /^--allow-(all|ffi|import)|^-A$/.test(arg)), false);
 });
 
 Deno.test("the container profile writes nothing and reads mounted secrets alone", () => {

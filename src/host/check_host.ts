@@ -11,6 +11,7 @@ import { checkMachine } from "./check_machine.ts";
 import { checkKey, checkRights, checkServer } from "./check_rights.ts";
 import { checkRow, checkSweeper } from "./check_row.ts";
 import type { CommandConfig } from "./command/config.ts";
+import { explainConfig } from "./command/explain.ts";
 import { DatabaseTime } from "./database_time.ts";
 import { readKeyClaims } from "./key_claims.ts";
 import { RestClient } from "./rest_client.ts";
@@ -47,6 +48,7 @@ export async function checkHost(options: CheckHostOptions): Promise<Check[]> {
   const { config, env } = options;
   const kinds = Object.keys(config.kinds);
   const found: Check[] = [{ name: "config", state: "ok", said: `${config.path}: ${kinds.join(", ")}` }];
+  for (const said of explainConfig(config)) found.push({ name: "config", state: "ok", said });
   const urls = Object.keys(env).filter((name) => name.includes("DATABASE_URL"));
   if (urls.length > 0) {
     const said = `${urls.join(", ")} is set: a host needs no database login, and one here is one more to lose`;
