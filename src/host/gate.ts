@@ -92,13 +92,14 @@ export class HostGate {
    * @throws {UnavailableError} The database is out of reach: nothing may be claimed.
    */
   async allow(limit: number): Promise<ClaimAllowance | ClaimRefusal> {
-    if (!this.#isFresh()) await this.tick();
+    const { clock, pollMs, api } = this.#o;
+    // By when this was called: a slow answer must not make the read that it brings too old.
+    const notBeforeMs = clock.monotonic() - pollMs;
+    if (!this.#isSince(notBeforeMs)) await this.tick();
     const known = this.#known();
-    if (known === null || !this.#isFresh()) return this.#refuseUnread();
+    if (known === null || !this.#isSince(notBeforeMs)) return this.#refuseUnread();
     const before = this.#decide(known, { limit, inFlight: null });
-    const answer = isAllowance(before)
-      ? this.#decide(known, { limit, inFlight: await this.#o.api.countInFlight() })
-      : before;
+    const answer = isAllowance(before) ? this.#decide(known, { limit, inFlight: await api.countInFlight() }) : before;
     this.#heldBack = isAllowance(answer) ? answer.limit < limit : answer.reason === "at-cap";
     this.#note(answer, known.atMs);
     return answer;
@@ -127,9 +128,8 @@ export class HostGate {
     this.#o.onRoom?.();
   }
 
-  #isFresh(): boolean {
-    const { clock, pollMs } = this.#o;
-    return this.#reading !== null && clock.monotonic() - this.#reading.sentMs <= pollMs;
+  #isSince(monotonicMs: number): boolean {
+    return this.#reading !== null && this.#reading.sentMs >= monotonicMs;
   }
 
   async #tick(): Promise<void> {
