@@ -5,6 +5,7 @@
  */
 import type { Clock } from "../core/clock.ts";
 import { describeError } from "../core/describe_error.ts";
+import { LanewayError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Check } from "../runtime/definition.ts";
 import { checkMachine } from "./check_machine.ts";
@@ -48,7 +49,7 @@ export async function checkHost(options: CheckHostOptions): Promise<Check[]> {
   const { config, env } = options;
   const kinds = Object.keys(config.kinds);
   const found: Check[] = [{ name: "config", state: "ok", said: `${config.path}: ${kinds.join(", ")}` }];
-  for (const said of explainConfig(config)) found.push({ name: "config", state: "ok", said });
+  for (const said of explainConfig(config)) found.push({ name: "config", state: "ok", said: said.trim() });
   const urls = Object.keys(env).filter((name) => name.includes("DATABASE_URL"));
   if (urls.length > 0) {
     const said = `${urls.join(", ")} is set: a host needs no database login, and one here is one more to lose`;
@@ -58,7 +59,7 @@ export async function checkHost(options: CheckHostOptions): Promise<Check[]> {
   try {
     found.push(...await checkRemote(options, kinds));
   } catch (error) {
-    found.push({ name: "server", state: "fail", said: describeError(error) });
+    found.push({ name: "server", state: "fail", said: plainly(error) });
   }
   return found;
 }
@@ -84,8 +85,12 @@ async function checkRightsIn(probe: RestProbe, host: string): Promise<Check[]> {
   try {
     return await checkRights(probe, host);
   } catch (error) {
-    return [{ name: "rights", state: "fail", said: describeError(error) }];
+    return [{ name: "rights", state: "fail", said: plainly(error) }];
   }
+}
+
+function plainly(error: unknown): string {
+  return error instanceof LanewayError ? error.message : describeError(error);
 }
 
 function apiOf({ url, apiKey, timeoutMs, host, clock, logger }: CheckHostOptions, key: string) {

@@ -55,8 +55,8 @@ Deno.test("a login test that fails, hangs or is missing says what it said and wh
 });
 
 Deno.test("a variable that the host lacks fails, naming it", async () => {
-  const [command] = await findings({ env: { TOKEN: { fromEnv: "LANEWAY_NO_SUCH_VARIABLE" } } });
-  assert.match(command ?? "", /^fail command DEV_ISSUE: .*LANEWAY_NO_SUCH_VARIABLE/);
+  const [command] = await findings({ env: { TOKEN: { fromEnv: "NO_SUCH_VARIABLE_OF_TESTS" } } });
+  assert.match(command ?? "", /^fail command DEV_ISSUE: .*NO_SUCH_VARIABLE_OF_TESTS/);
 });
 
 Deno.test("git and the config's folders are looked at where they are used", async () => {
