@@ -11,8 +11,8 @@ import type { Check } from "../runtime/definition.ts";
 import { checkMachine } from "./check_machine.ts";
 import { checkKey, checkRights, checkServer } from "./check_rights.ts";
 import { checkRow, checkSweeper } from "./check_row.ts";
-import type { CommandConfig } from "./command/config.ts";
 import { explainConfig } from "./command/explain.ts";
+import { loadCommandConfig } from "./command/load.ts";
 import { DatabaseTime } from "./database_time.ts";
 import { readKeyClaims } from "./key_claims.ts";
 import { RestClient } from "./rest_client.ts";
@@ -24,15 +24,21 @@ import { parseWindows } from "./windows.ts";
 export interface CheckHostOptions {
   /** Where PostgREST answers, without a slash at its end. */
   readonly url: string;
+  /** Reads the key. */
   readonly readKey: () => string | Promise<string>;
   /** What Supabase's gateway asks for beside the key; null: the key itself. */
   readonly apiKey: string | null;
   /** Of one call, milliseconds. */
   readonly timeoutMs: number;
+  /** The host's name in `queue.hosts`. */
   readonly host: string;
+  /** The lane the runner works on. */
   readonly lane: string;
-  readonly config: CommandConfig;
+  /** The command config's file. */
+  readonly configPath: string;
+  /** Time. */
   readonly clock: Clock;
+  /** Logs. */
   readonly logger: Logger;
   /** The process's variables, as far as the worker declares them. */
   readonly env: Readonly<Record<string, string>>;
@@ -44,9 +50,12 @@ const silent = { notify() {}, close: () => Promise.resolve() };
  * Looks at the machine and at the server: its commands and their logins, git, disks; the server, the key, its rights, the
  * host's row, the clocks, and whether somebody sweeps. Writes one heartbeat and changes nothing else. Trouble is told as
  * findings, also where the server is away.
+ *
+ * @throws {UsageError} The command config does not serve. @throws {SettingsError} It cannot be read.
  */
 export async function checkHost(options: CheckHostOptions): Promise<Check[]> {
-  const { config, env } = options;
+  const { env } = options;
+  const config = await loadCommandConfig(options.configPath);
   const kinds = Object.keys(config.kinds);
   const found: Check[] = [{ name: "config", state: "ok", said: `${config.path}: ${kinds.join(", ")}` }];
   for (const said of explainConfig(config)) found.push({ name: "config", state: "ok", said: said.trim() });

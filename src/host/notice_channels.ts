@@ -8,10 +8,15 @@ import { boundText } from "../core/describe_error.ts";
 
 /** A notice as a channel words it. */
 export interface ChannelNotice {
+  /** What it is counted by. */
   readonly cause: string;
+  /** What happened. */
   readonly text: string;
+  /** How many like it were held back since the last. */
   readonly held: number;
+  /** When it happened, by the host's clock. */
   readonly at: Date;
+  /** Who speaks. */
   readonly source: string;
 }
 

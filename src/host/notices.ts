@@ -25,7 +25,9 @@ export interface NoticesOptions {
   readonly timeoutMs?: number;
   /** The longest `close` may take, milliseconds. Default 5 s. */
   readonly closeMs?: number;
+  /** Time. */
   readonly clock: Clock;
+  /** Logs; what cannot be sent is told there. */
   readonly logger: Logger;
   /** Default the platform's. */
   readonly fetch?: typeof fetch;

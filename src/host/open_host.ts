@@ -36,6 +36,7 @@ export interface OpenHostOptions {
   readonly timeoutMs: number;
   /** The host's name in `queue.hosts`. */
   readonly host: string;
+  /** The lane it works on. */
   readonly lane: string;
   /** The kinds with a command. */
   readonly kinds: readonly WorkKind[];
@@ -45,19 +46,23 @@ export interface OpenHostOptions {
   readonly pollMs: number;
   /** Hands completions on and wakes the loop. Default one of its own. */
   readonly topics?: Topics;
+  /** Time. */
   readonly clock: Clock;
+  /** Logs. */
   readonly logger: Logger;
+  /** Counts and gauges. */
   readonly metrics: Metrics;
+  /** Is told of a refused key and of heartbeats that fail. */
   readonly notifier: Notifier;
 }
 
 /** A host runner's parts. Its gate beats from the first on. */
 export interface OpenHost {
+  /** Its own rows. */
   readonly api: HostApi;
-  readonly gate: HostGate;
-  readonly time: DatabaseTime;
   /** `work` claims and settles, `tenancy` mints what a claim runs under; everything else rejects. */
   readonly managers: Managers;
+  /** Wakes its loop. */
   readonly topics: Topics;
   /** Rejects when the server does not answer. */
   ping(): Promise<void>;
@@ -89,7 +94,7 @@ export function openHost(options: OpenHostOptions): OpenHost {
   });
   const beating = gate.run(closing.signal);
   return {
-    ...{ api, gate, time, topics },
+    ...{ api, topics },
     managers: managersOf(new RestWorkStorage({ client, gate, time }), { ...options, topics }),
     async ping() {
       await api.read();

@@ -172,8 +172,11 @@ export interface OpenOptions {
   readonly settings: Settings;
   /** The worker's own environment variables (`WorkerDefinition.env`), as far as they are set. */
   readonly env: Readonly<Record<string, string>>;
+  /** Time. */
   readonly clock: Clock;
+  /** Logs. */
   readonly logger: Logger;
+  /** Counts and gauges. */
   readonly metrics: Metrics;
   /** Aborts when the process is told to stop while it opens. */
   readonly signal?: AbortSignal;
@@ -181,7 +184,9 @@ export interface OpenOptions {
 
 /** One finding of `check`. `ok` and `warn` leave the exit code at 0. */
 export interface Check {
+  /** What was looked at, one or two words. */
   readonly name: string;
+  /** How it stands. */
   readonly state: "ok" | "warn" | "fail";
   /** What was found, and for a trouble what mends it. */
   readonly said: string;

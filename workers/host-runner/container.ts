@@ -6,17 +6,15 @@
 import {
   type Check,
   checkHost,
-  type Commands,
+  commandKinds,
   createNotifier,
   describeError,
   githubChannel,
-  kindsOf,
-  loadCommandConfig,
   MemoryCache,
   type NoticeChannel,
   noticingLogger,
   type Notifier,
-  openCommands,
+  openCommandsAt,
   type OpenHost,
   openHost,
   type OpenOptions,
@@ -43,19 +41,19 @@ const opened = new WeakMap<Parts, Opened>();
 
 /** The kinds of the config. @throws {UsageError} It does not serve. @throws {SettingsError} It cannot be read. */
 export async function configuredKinds(env: Readonly<Record<string, string>>): Promise<readonly WorkKind[]> {
-  return kindsOf(await loadCommandConfig(readConfigPath(env)));
+  return await commandKinds(readConfigPath(env));
 }
 
 /**
  * Opens the host's parts and begins its heartbeat. A server that is away is no error: it is asked again.
  *
- * @throws {UsageError} The settings do not serve: see `readHostSettings`, `loadCommandConfig`.
+ * @throws {UsageError} The settings or the command config do not serve.
  * @throws {SettingsError} A file cannot be read.
  */
 export async function open(options: OpenOptions): Promise<OpenParts> {
   const { env, settings: flags, clock, metrics } = options;
   const settings = readHostSettings(env);
-  const config = await loadCommandConfig(settings.configPath);
+  const kinds = await commandKinds(settings.configPath);
   const notifier = createNotifier({
     channels: channelsOf(settings.notices),
     source: `host-runner@${settings.host}`,
@@ -63,7 +61,6 @@ export async function open(options: OpenOptions): Promise<OpenParts> {
     ...{ clock, logger: options.logger },
   });
   const logger = noticingLogger(options.logger, notifier);
-  const kinds = kindsOf(config);
   const host = openHost({
     ...{ url: settings.url, readKey: settings.readKey, apiKey: settings.apiKey, timeoutMs: settings.timeoutMs },
     ...{ host: settings.host, lane: flags.lane, kinds, pollMs: flags.pollMs, clock, logger, metrics, notifier },
@@ -92,8 +89,7 @@ export async function build(parts: Parts): Promise<WorkerParts> {
   if (found === undefined) throw new SettingsError("Cannot build a host runner over parts it has not opened: use open");
   const { settings, host, notifier } = found;
   const { clock, logger } = parts;
-  const commands: Commands = await openCommands({
-    config: await loadCommandConfig(settings.configPath),
+  const commands = await openCommandsAt(settings.configPath, {
     host: settings.host,
     worker: `host-runner@${Deno.hostname()}/${Deno.pid}`,
     recordAttempt: (attempt) => host.api.recordAttempt(attempt),
@@ -109,10 +105,9 @@ export async function build(parts: Parts): Promise<WorkerParts> {
  */
 export async function checks({ env, settings: flags, clock }: OpenOptions): Promise<readonly Check[]> {
   const settings = readHostSettings(env);
-  const config = await loadCommandConfig(settings.configPath);
   return await checkHost({
     ...{ url: settings.url, readKey: settings.readKey, apiKey: settings.apiKey, timeoutMs: settings.timeoutMs },
-    ...{ host: settings.host, lane: flags.lane, config, clock, logger: silentLogger },
+    ...{ host: settings.host, lane: flags.lane, configPath: settings.configPath, clock, logger: silentLogger },
     env,
   });
 }
