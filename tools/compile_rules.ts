@@ -97,7 +97,7 @@ function permissions({ profile, env }: { readonly profile: Profile; readonly env
       "--allow-write",
       "--allow-run",
       "--allow-env",
-      "--allow-sys=hostname,statfs",
+      "--allow-sys=hostname,statfs,uid",
     ];
   }
   const files = profile === "container" ? ["--allow-read=/run/secrets"] : ["--allow-read", "--allow-write"];
