@@ -165,8 +165,10 @@ export class HostGate {
     } catch (error) {
       this.#warnOnce(this.#beatFailed, "host.heartbeat_failed", error);
       this.#beatFailed = true;
-      notifier.notify("heartbeat failed", `Host ${host} cannot write its heartbeat: ${describeError(error)}`);
       await this.#readOnly();
+      // Where nothing can be reached, or the key is refused, the claims say so: one trouble is one notice.
+      if (isInstance(this.#failure, UnavailableError)) return;
+      notifier.notify("heartbeat failed", `Host ${host} cannot write its heartbeat: ${describeError(error)}`);
     }
   }
 

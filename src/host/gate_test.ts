@@ -262,6 +262,7 @@ Deno.test("while the row cannot be reached, a claim fails as an outage once the 
       return true;
     });
     assert.deepEqual(told(it), ["host.count_failed", "host.heartbeat_failed"], "one line each, not one a poll");
+    assert.deepEqual(it.notices, [], "the claims tell of the outage");
   });
 });
 

@@ -5,6 +5,7 @@
  */
 import { boundText } from "../core/describe_error.ts";
 import type { LogFields, Logger } from "../core/log.ts";
+import { KeyRefusedError } from "./rest_key.ts";
 import type { Notifier } from "./types.ts";
 
 /** Warnings that are no part of a host's ordinary life. Lost races, drains and a switched-off host are. */
@@ -28,13 +29,18 @@ export function noticingLogger(logger: Logger, notifier: Notifier): Logger {
     info: (event, fields) => logger.info(event, fields),
     warn(event, fields) {
       logger.warn(event, fields);
-      if (NOTICED_WARNINGS.has(event)) tell(event, fields);
+      if (NOTICED_WARNINGS.has(event) && !isKeyRefusal(fields)) tell(event, fields);
     },
     error(event, fields) {
       logger.error(event, fields);
       if (!TOLD_ALREADY.has(event)) tell(event, fields);
     },
   };
+}
+
+/** A claim or a renewal that failed as the key is refused: the key ring has told that, once. */
+function isKeyRefusal({ error }: LogFields = {}): boolean {
+  return String(error).includes(KeyRefusedError.name);
 }
 
 function describe(event: string, fields: LogFields): string {

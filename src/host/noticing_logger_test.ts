@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
+import { describeError } from "../core/describe_error.ts";
 import type { Logger } from "../core/log.ts";
 import { noticingLogger } from "./noticing_logger.ts";
+import { KeyRefusedError } from "./rest_key.ts";
 
 function world() {
   const logged: string[] = [];
@@ -38,6 +40,7 @@ Deno.test("a server out of reach is told; a lost race, a failed command and a dr
 Deno.test("what its writer has told already is not told twice", () => {
   const { logger, told } = world();
   logger.error("host.key_refused", { error: "401" });
+  logger.warn("database.out_of_reach", { error: describeError(new KeyRefusedError("refused", "not-executed")) });
   assert.deepEqual(told, []);
 });
 

@@ -156,6 +156,31 @@ Deno.test("two runners of one host share its cap, and an item that ends makes ro
     })
   ));
 
+Deno.test("a key that is refused while it runs is told once, and a new one in its file is taken up without a restart", () =>
+  withHosts((world) =>
+    withMachine({ world }, async ({ env, folder }) => {
+      const notices: string[] = [];
+      const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+        const { embeds: [embed] } = await request.json() as { embeds: { title: string }[] };
+        notices.push(embed?.title ?? "");
+        return new Response(null, { status: 204 });
+      });
+      try {
+        await Deno.writeTextFile(`${folder}/key`, await world.rest.key("wsl1", { secret: "x".repeat(40) }));
+        const webhook = `http://127.0.0.1:${server.addr.port}/hook`;
+        const item = await world.put();
+        await serving({ ...env, LANEWAY_NOTICE_WEBHOOK: webhook }, async () => {
+          await waitFor("the notice", () => notices.length > 0);
+          await Deno.writeTextFile(`${folder}/key`, await world.rest.key("wsl1"));
+          await waitFor("the item's end", async () => await statusOf(world, item) === "done");
+        });
+        assert.deepEqual(notices, ["key refused *"]);
+      } finally {
+        await server.shutdown();
+      }
+    })
+  ));
+
 Deno.test("check passes a host that is as it should be, and names each right too many", () =>
   withHosts((world) =>
     withMachine({ world }, async ({ env }) => {
