@@ -174,11 +174,41 @@ export type {
 export { createStorages, type Storages, type Store } from "./src/storages.ts";
 export { createManagers, type ManagerOptions, type Managers } from "./src/managers.ts";
 
+// A host runner's parts.
+export { checkHost, type CheckHostOptions } from "./src/host/check_host.ts";
+export { commandKinds, type CommandsAtOptions, openCommandsAt } from "./src/host/command/at_path.ts";
+export type { Commands } from "./src/host/command/handler.ts";
+export { type KeyClaims, readKeyClaims } from "./src/host/key_claims.ts";
+export {
+  type ChannelNotice,
+  githubChannel,
+  type GithubOptions,
+  type NoticeChannel,
+  type NoticeRequest,
+  webhookChannel,
+} from "./src/host/notice_channels.ts";
+export { createNotifier, type NoticesOptions } from "./src/host/notices.ts";
+export { noticingLogger } from "./src/host/noticing_logger.ts";
+export { type OpenHost, openHost, type OpenHostOptions } from "./src/host/open_host.ts";
+export type {
+  AttemptOutcome,
+  AttemptRecord,
+  FailureReason,
+  HostApi,
+  HostBeat,
+  HostRow,
+  HostWindow,
+  Notifier,
+} from "./src/host/types.ts";
+
 // Running a worker.
 export {
+  type Check,
   type CommandServeOptions,
+  type OpenOptions,
   type OpenParts,
   type Parts,
+  partsWithoutStore,
   type RunningWorker,
   versionOf,
   type WorkerCommand,
@@ -190,7 +220,7 @@ export {
 export type { DrainReport, Probe, SweepStep, WorkerRuntime, WorkerRuntimeOptions } from "./src/runtime/types.ts";
 export { createWorkerRuntime } from "./src/runtime/worker.ts";
 export type { Settings, StoreChoice } from "./src/runtime/settings.ts";
-export { type FlagKey, FLAGS, type FlagValues, type ValueOf } from "./src/runtime/flags.ts";
+export { type FlagKey, FLAGS, type FlagSection, type FlagValues, type ValueOf } from "./src/runtime/flags.ts";
 export type { AreaUrls, DatabaseUrls } from "./src/runtime/database_urls.ts";
 export { readSecretFile, type SecretFile } from "./src/runtime/secret_file.ts";
 export { UsageError } from "./src/runtime/usage_error.ts";

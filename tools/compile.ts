@@ -1,5 +1,5 @@
 /**
- * `deno task compile [worker] [--profile general|container] [--target TRIPLE] [--commit HASH] [--out PATH]`: makes a
+ * `deno task compile [worker] [--profile general|container|host] [--target TRIPLE] [--commit HASH] [--out PATH]`: makes a
  * worker one binary, the same for the same commit.
  *
  * Bundled first: `deno compile` would embed every package whole, and dies on a cold cache of some of them. The commit
@@ -9,16 +9,23 @@
  */
 import { parseArgs } from "node:util";
 import manifest from "../deno.json" with { type: "json" };
-import { buildArgs, compileArgs, entryText, type Profile, PROFILES, refuseTarget } from "./compile_rules.ts";
+import { buildArgs, compileArgs, entryText, type Profile, profileFor, refuseTarget } from "./compile_rules.ts";
 import { withSmallMap } from "./source_map.ts";
 
 /** What is built. */
 interface Build {
   readonly worker: string;
+  readonly env: readonly string[];
   readonly profile: Profile;
   readonly target: string | undefined;
   readonly commit: string;
   readonly out: string;
+}
+
+/** What is read of a worker's definition. */
+interface Definition {
+  readonly env?: readonly string[];
+  readonly runsPrograms?: boolean;
 }
 
 const root = new URL("..", import.meta.url).pathname;
@@ -37,29 +44,27 @@ async function readArgs(args: readonly string[]): Promise<Build> {
     args: [...args],
     allowPositionals: true,
     options: {
-      profile: { type: "string", default: "general" },
+      profile: { type: "string" },
       target: { type: "string" },
       commit: { type: "string" },
       out: { type: "string" },
     },
   });
   const worker = positionals[0] ?? "shipment-notifier";
-  const profile = values.profile as Profile;
-  if (!PROFILES.includes(profile)) throw new Error(`Cannot use --profile ${profile}: use ${PROFILES.join(" or ")}`);
   if (!await exists(`${root}workers/${worker}/worker.ts`)) {
     throw new Error(`Cannot build ${worker}: there is no workers/${worker}/worker.ts`);
   }
+  const { definition } = await import(`../workers/${worker}/worker.ts`) as { definition: Definition };
+  const profile = profileFor(values.profile, definition.runsPrograms ?? false);
   refuseTarget(values.target, Deno.build.target, Deno.env.get("DENORT_BIN"));
   const commit = values.commit ?? await readCommit();
-  return { worker, profile, target: values.target, commit, out: values.out ?? `dist/${worker}` };
+  const env = definition.env ?? [];
+  return { worker, env, profile, target: values.target, commit, out: values.out ?? `dist/${worker}` };
 }
 
 async function compile(build: Build): Promise<number> {
   const folder = `${root}dist/.build/${build.worker}`;
   await Deno.mkdir(folder, { recursive: true });
-  const { definition } = await import(`../workers/${build.worker}/worker.ts`) as {
-    definition: { env?: readonly string[] };
-  };
   await Deno.writeTextFile(
     `${folder}/main.ts`,
     entryText({ worker: build.worker, release: manifest.version, commit: build.commit }),
@@ -74,7 +79,7 @@ async function compile(build: Build): Promise<number> {
       out: build.out,
       profile: build.profile,
       target: build.target,
-      env: definition.env ?? [],
+      env: build.env,
     }),
     // Tracing is decided when the binary is made; where it sends to is read at run time.
     // One propagator: of two, the order in the file would be left to chance, and no two builds be alike.

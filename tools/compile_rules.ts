@@ -4,11 +4,32 @@
  * @module
  */
 
-/** What a binary may do: `general` for a machine of one's own, `container` for a read-only file system. */
-export type Profile = "general" | "container";
+/**
+ * What a binary may do: `general` for a machine of one's own, `container` for a read-only file system, `host` for a worker
+ * that starts other programs.
+ */
+export type Profile = "general" | "container" | "host";
 
 /** The profiles. */
-export const PROFILES: readonly Profile[] = ["general", "container"];
+export const PROFILES: readonly Profile[] = ["general", "container", "host"];
+
+/**
+ * The profile a worker is built with.
+ *
+ * @param wanted As the command line says; undefined takes the one that fits.
+ * @throws {Error} The worker starts programs and the profile forbids it, or the other way round: more than it needs.
+ */
+export function profileFor(wanted: string | undefined, runsPrograms: boolean): Profile {
+  const profile = wanted ?? (runsPrograms ? "host" : "general");
+  const known = PROFILES.find((name) => name === profile);
+  if (known === undefined) throw new Error(`Cannot use --profile ${profile}: use ${PROFILES.join(" or ")}`);
+  if (runsPrograms === (known === "host")) return known;
+  throw new Error(
+    runsPrograms
+      ? `Cannot use --profile ${known}: this worker starts other programs; use --profile host`
+      : "Cannot use --profile host: this worker starts no other programs; use general or container",
+  );
+}
 
 /** The bundled entry: the worker's definition with the release and commit it was built from. */
 export function entryText(
@@ -49,7 +70,6 @@ export function compileArgs(
     readonly env: readonly string[];
   },
 ): string[] {
-  const files = build.profile === "container" ? ["--allow-read=/run/secrets"] : ["--allow-read", "--allow-write"];
   return [
     "compile",
     "-q",
@@ -59,15 +79,34 @@ export function compileArgs(
     // Without it a binary started on a terminal would ask for what it lacks.
     "--no-prompt",
     "--no-code-cache",
-    "--allow-net",
-    ...files,
-    // Every LANEWAY_ variable, so that a misspelled one can be warned of; the rest of the environment reads as unset.
-    `--allow-env=${["LANEWAY_*", ...build.env].join(",")}`,
-    "--ignore-env",
-    "--allow-sys=hostname",
+    ...permissions(build),
     ...(build.target === undefined ? [] : ["--target", build.target]),
     "-o",
     build.out,
     build.bundle,
+  ];
+}
+
+function permissions({ profile, env }: { readonly profile: Profile; readonly env: readonly string[] }): string[] {
+  if (profile === "host") {
+    // Of programs named one by one a whole process group could not be ended; a config may hand on any variable of the
+    // process. The system's user is what holds a worker that starts programs.
+    return [
+      "--allow-net",
+      "--allow-read",
+      "--allow-write",
+      "--allow-run",
+      "--allow-env",
+      "--allow-sys=hostname,statfs,uid",
+    ];
+  }
+  const files = profile === "container" ? ["--allow-read=/run/secrets"] : ["--allow-read", "--allow-write"];
+  return [
+    "--allow-net",
+    ...files,
+    // Every LANEWAY_ variable, so that a misspelled one can be warned of; the rest of the environment reads as unset.
+    `--allow-env=${["LANEWAY_*", ...env].join(",")}`,
+    "--ignore-env",
+    "--allow-sys=hostname",
   ];
 }

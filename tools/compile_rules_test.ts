@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { compileArgs, PROFILES, refuseTarget } from "./compile_rules.ts";
+import { compileArgs, profileFor, PROFILES, refuseTarget } from "./compile_rules.ts";
 import { countTests } from "./junit.ts";
 
 const BUILD = { bundle: "b.js", out: "w", target: undefined, env: ["WEBHOOK_SECRET"] };
 
-Deno.test("no profile allows running programs, foreign code, prompts or undeclared variables", () => {
-  for (const profile of PROFILES) {
+Deno.test("no profile but the host's allows running programs, foreign code, prompts or undeclared variables", () => {
+  for (const profile of PROFILES.filter((name) => name !== "host")) {
     const args = compileArgs({ ...BUILD, profile });
     assert.equal(args.some((arg) => /^--allow-(all|run|ffi|import)|^-A$/.test(arg)), false);
     assert.ok(args.includes("--no-prompt") && args.includes("--ignore-env"));
@@ -13,10 +13,24 @@ Deno.test("no profile allows running programs, foreign code, prompts or undeclar
   }
 });
 
+Deno.test("the host's profile runs programs, and neither loads foreign code nor asks", () => {
+  const args = compileArgs({ ...BUILD, profile: "host" });
+  assert.ok(args.includes("--allow-run") && args.includes("--no-prompt"));
+  assert.equal(args.some((arg) => /^--allow-(all|ffi|import)|^-A$/.test(arg)), false);
+});
+
 Deno.test("the container profile writes nothing and reads mounted secrets alone", () => {
   const args = compileArgs({ ...BUILD, profile: "container" });
   assert.ok(args.includes("--allow-read=/run/secrets"));
   assert.equal(args.some((arg) => arg.startsWith("--allow-write")), false);
+});
+
+Deno.test("a worker that starts programs is built with the host's profile, and no other worker is", () => {
+  assert.deepEqual([profileFor(undefined, true), profileFor(undefined, false)], ["host", "general"]);
+  assert.equal(profileFor("container", false), "container");
+  assert.throws(() => profileFor("general", true), /--profile host/);
+  assert.throws(() => profileFor("host", false), /general or container/);
+  assert.throws(() => profileFor("hosts", true), /general or container or host/);
 });
 
 Deno.test("a cross target is refused where it would silently come out wrong", () => {

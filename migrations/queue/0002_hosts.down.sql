@@ -3,6 +3,7 @@ drop policy work_items_host_read on queue.work_items;
 drop table queue.attempts;
 drop table queue.hosts;
 revoke select, update on queue.work_items from laneway_host;
+revoke select on queue.sweep_steps from laneway_host;
 -- What is done goes where the sweep would have moved it. The policies bind the owner too while they are forced.
 alter table queue.work_items no force row level security;
 alter table queue.work_history no force row level security;

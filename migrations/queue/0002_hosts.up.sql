@@ -139,6 +139,8 @@ grant select on queue.work_items to laneway_host;
 grant update (status, ready, claimed_by, claim_token, lease_expires_at, attempts, claims, expiries, available_at, last_error,
   note, audit_id, updated_at, updated_by, host) on queue.work_items to laneway_host;
 grant select, update (last_heartbeat_at, current_workers, updated_at) on queue.hosts to laneway_host;
+-- Whether somebody sweeps, for a host's check: without a sweep what it leaves behind would stay.
+grant select on queue.sweep_steps to laneway_host;
 grant select, insert (org_id, item_id, claim_token, attempt, host, worker, started_at, finished_at, duration_ms, outcome,
   reason, exit_code, signal, stdout_tail, stderr_tail, stdout_cut_bytes, stderr_cut_bytes) on queue.attempts to laneway_host;
 

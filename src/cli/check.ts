@@ -4,6 +4,8 @@
  * @module
  */
 import { describeError } from "../core/describe_error.ts";
+import { silentLogger } from "../core/log.ts";
+import { noMetrics } from "../core/metrics.ts";
 import { openDatabases } from "../db/postgres_database.ts";
 import { PostgresCache } from "../infra/postgres_cache.ts";
 import { decodeLiveness } from "../runtime/heartbeat.ts";
@@ -12,18 +14,11 @@ import { inspectDatabase, type Inspection, loginFault, loginWarnings, type Serve
 import type { ChainStatus } from "../db/migration_rules.ts";
 import { describeStatus } from "../db/migrator.ts";
 import { sqliteMigrationStatus } from "../db/sqlite_migrator.ts";
+import { type Check, ownEnv } from "../runtime/definition.ts";
 import { servedChainsOf } from "../runtime/open_parts.ts";
 import { requireStore, type Settings } from "../runtime/settings.ts";
 import type { CommandContext } from "./command_context.ts";
 import { isAbsent, openToLook } from "./look.ts";
-
-/** One finding. `ok` and `warn` leave the exit code at 0. */
-export interface Check {
-  readonly name: string;
-  readonly state: "ok" | "warn" | "fail";
-  /** What was found, and for a trouble what mends it. */
-  readonly said: string;
-}
 
 // A worker's clock decides nothing about leases, but its log and its schedules are read against the database's.
 const CLOCK_WARN_MS = 2_000;
@@ -33,14 +28,28 @@ const LISTENERS = 1;
 
 /** Runs every check and prints the table. 0 when none failed, else 1. */
 export async function runChecks(settings: Settings, context: CommandContext): Promise<number> {
-  const choice = requireStore(settings, "work");
   const settingsChecks = settings.warnings.map((said): Check => ({ name: "settings", state: "warn", said }));
-  const found = choice.engine === "sqlite"
-    ? await checkSqlite(choice.path, settings, context)
-    : await checkPostgres(settings, context);
+  const found = context.definition.open === undefined
+    ? await checkStore(settings, context)
+    : await checkOwn(settings, context);
   const checks = [...settingsChecks, ...found];
   for (const line of formatChecks(checks)) context.io.print(line);
   return checks.some((check) => check.state === "fail") ? 1 : 0;
+}
+
+async function checkStore(settings: Settings, context: CommandContext): Promise<readonly Check[]> {
+  const choice = requireStore(settings, "work");
+  return choice.engine === "sqlite"
+    ? await checkSqlite(choice.path, settings, context)
+    : await checkPostgres(settings, context);
+}
+
+/** A worker that takes its items from elsewhere says itself what it depends on. */
+async function checkOwn(settings: Settings, { definition, io }: CommandContext): Promise<readonly Check[]> {
+  const env = ownEnv(definition, io.env);
+  definition.checkEnv?.(env);
+  const tools = { clock: io.clock, logger: silentLogger, metrics: noMetrics };
+  return await definition.checks?.({ settings, env, ...tools }) ?? [];
 }
 
 /** The findings as an aligned table and a closing count. */

@@ -9,7 +9,7 @@ import { createLogger, type ProcessLogger } from "../core/logtape.ts";
 import { limitRepeats } from "../core/log_limit.ts";
 import { createMetrics, type ScrapableMetrics } from "../core/prom_metrics.ts";
 import { guardStrayErrors } from "../db/stray_errors.ts";
-import { type OpenParts, versionOf, type WorkerCommand } from "../runtime/definition.ts";
+import { type OpenParts, ownEnv, versionOf, type WorkerCommand } from "../runtime/definition.ts";
 import { checkKinds } from "../runtime/kinds.ts";
 import { openParts } from "../runtime/open_parts.ts";
 import { serve } from "../runtime/serve.ts";
@@ -150,9 +150,7 @@ export async function workerCommand(
 ): Promise<number> {
   const { definition, io } = context;
   const stop = io.listenForStop(() => {});
-  const env = Object.fromEntries(
-    (definition.env ?? []).flatMap((name) => io.env[name] === undefined ? [] : [[name, io.env[name]]]),
-  );
+  const env = ownEnv(definition, io.env);
   const shared = { definition, env: io.env, clock: io.clock };
   try {
     return await command.run({

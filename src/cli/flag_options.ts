@@ -7,13 +7,22 @@ import { type Command, Option } from "commander";
 import { describeDefault } from "../runtime/settings.ts";
 import { envName, FLAG_ENTRIES, type FlagKey, type FlagSection, type FlagSpec, placeholder } from "../runtime/flags.ts";
 
+/** Which flags a command has, and how they are shown. */
+export interface FlagChoice {
+  readonly sections: readonly FlagSection[];
+  /** Flags left out, as the command has an option of that name. */
+  readonly except?: readonly string[];
+  /** The worker's own defaults, which go before the table's. */
+  readonly defaults?: Readonly<Partial<Record<FlagKey, string>>>;
+}
+
 /** Adds the flags of the given sections to a command, under a heading a section. */
-export function addFlags(command: Command, sections: readonly FlagSection[], except: readonly string[] = []): void {
+export function addFlags(command: Command, { sections, except = [], defaults = {} }: FlagChoice): void {
   for (const section of sections) {
     command.optionsGroup(`${section}:`);
-    for (const [, spec] of FLAG_ENTRIES) {
+    for (const [key, spec] of FLAG_ENTRIES) {
       if (spec.section !== section || except.includes(spec.flag)) continue;
-      const option = new Option(`--${spec.flag} ${placeholder(spec)}`, describeFlag(spec));
+      const option = new Option(`--${spec.flag} ${placeholder(spec)}`, describeFlag(spec, defaults[key]));
       if (spec.type === "list") option.argParser((value, before?: string) => before ? `${before},${value}` : value);
       command.addOption(option);
     }
@@ -21,9 +30,10 @@ export function addFlags(command: Command, sections: readonly FlagSection[], exc
 }
 
 /** A flag's line in help: what it is, its default and range, its variable. */
-export function describeFlag(spec: FlagSpec): string {
+export function describeFlag(spec: FlagSpec, ownDefault?: string): string {
+  const standard = ownDefault ?? describeDefault(spec);
   const facts = [
-    spec.default === null ? "" : `default ${describeDefault(spec)}`,
+    standard === "" ? "" : `default ${standard}`,
     "min" in spec ? `${spec.min} to ${spec.max}` : "",
     envName(spec),
   ];

@@ -59,11 +59,20 @@ export function buildProgram(definition: WorkerDefinition, io: CliIo, exit: (cod
     command.summary(summary).description(summary).helpOption("-h, --help", "Shows this help.");
     // A command's own options come first in its help, and keep their names from the table's flags.
     own(command);
-    addFlags(command, sections, command.options.map((option) => option.long?.slice(2) ?? ""));
+    addFlags(command, {
+      sections: sections.filter((section) => definition.sections?.includes(section) ?? true),
+      except: command.options.map((option) => option.long?.slice(2) ?? ""),
+      ...(definition.flagDefaults === undefined ? {} : { defaults: definition.flagDefaults }),
+    });
     return command;
   };
   const settingsOf = (command: Command): Settings =>
-    readSettings({ flags: readFlags(command), env: io.env, ownVariables: definition.env });
+    readSettings({
+      flags: readFlags(command),
+      env: io.env,
+      ...(definition.env === undefined ? {} : { ownVariables: definition.env }),
+      ...(definition.flagDefaults === undefined ? {} : { defaults: definition.flagDefaults }),
+    });
   const context = { definition, io, settingsOf, exit };
 
   const serve = add("serve", "Runs the worker until it is told to stop. The default command.", SECTIONS);
@@ -71,17 +80,16 @@ export function buildProgram(definition: WorkerDefinition, io: CliIo, exit: (cod
     refuseUnknownCommand(words[0], program);
     exit(await serveCommand(context, settingsOf(serve)));
   });
-  const enqueue = add(
-    "enqueue",
-    "Creates items, from flags or from NDJSON.",
-    ["Store", "Retention", "Logs"],
-    addEnqueueOptions,
-  );
-  enqueue.action(async () => exit(await enqueueCommand(context, settingsOf(enqueue), enqueue.opts())));
-  addMigrate(context, add);
+  // They write into a store of ours.
+  if (definition.open === undefined) {
+    addEnqueue(context, add);
+    addMigrate(context, add);
+  }
   const check = add(
     "check",
-    "Checks database, schema, logins and pools, and says what to mend.",
+    definition.open === undefined
+      ? "Checks database, schema, logins and pools, and says what to mend."
+      : "Checks what the worker depends on, and says what to mend.",
     SECTIONS,
     (command) =>
       command.option("--health", "Asks the running worker's /healthz instead, for a container's health check."),
@@ -99,6 +107,16 @@ type AddCommand = (
   sections: readonly FlagSection[],
   own?: (command: Command) => void,
 ) => Command;
+
+function addEnqueue(context: CommandContext, add: AddCommand): void {
+  const enqueue = add(
+    "enqueue",
+    "Creates items, from flags or from NDJSON.",
+    ["Store", "Retention", "Logs"],
+    addEnqueueOptions,
+  );
+  enqueue.action(async () => context.exit(await enqueueCommand(context, context.settingsOf(enqueue), enqueue.opts())));
+}
 
 function addMigrate(context: CommandContext, add: AddCommand): void {
   const migrate = add(
@@ -190,28 +208,46 @@ function refuseUrlFlags(args: readonly string[]): void {
 }
 
 function kindList(definition: WorkerDefinition): string {
-  return definition.kinds.map((kind) => kind.name).join(", ") || "no kind";
+  const configured = definition.configuredKinds === undefined ? [] : ["the kinds its configuration names"];
+  return [...definition.kinds.map((kind) => kind.name), ...configured].join(", ") || "no kind";
 }
 
 function helpAfter(definition: WorkerDefinition, serve: Command): string {
   const flags = serve.helpInformation().split("\n");
   const from = flags.findIndex((line) => line.startsWith(`${SECTIONS[0]}:`));
   const to = flags.findIndex((line, i) => i > from && line.startsWith("Options:"));
-  const urls = URL_VARIABLES.slice(0, 4).map(({ env, help }) => `  ${env.padEnd(30)} ${help}`);
   return `
 Flags of serve (a flag goes before its variable):
 
 ${flags.slice(from, to).join("\n").trimEnd()}
 
-Database URLs come from the environment, or from a file named by NAME_FILE, never from a flag:
-${urls.join("\n")}
+${definition.open === undefined ? urlHelp() : variableHelp(definition)}
 
 Signals: SIGTERM, SIGINT or SIGHUP drains; a second one skips the grace. Exit codes: 0 done, 1 failed, 2 wrong usage.
 
 Examples:
-  ${definition.name} --store sqlite:./work.db
-  ${definition.name} --lane express --capacity 40${definition.kinds[0] ? ` --kind ${definition.kinds[0].name}` : ""}
-  ${definition.name} migrate up
-  ${definition.name} check
-  ${definition.name} enqueue --file items.ndjson`;
+${examples(definition).map((line) => `  ${definition.name} ${line}`).join("\n")}`;
+}
+
+function urlHelp(): string {
+  const urls = URL_VARIABLES.slice(0, 4).map(({ env, help }) => `  ${env.padEnd(30)} ${help}`);
+  return `Database URLs come from the environment, or from a file named by NAME_FILE, never from a flag:\n${
+    urls.join("\n")
+  }`;
+}
+
+function variableHelp({ env = [] }: WorkerDefinition): string {
+  const own = env.filter((name) => name.startsWith("LANEWAY_")).map((name) => `  ${name}`);
+  return `Variables of its own, explained in its README:\n${own.join("\n")}`;
+}
+
+function examples(definition: WorkerDefinition): string[] {
+  if (definition.open !== undefined) return ["check", "--capacity 4"];
+  return [
+    "--store sqlite:./work.db",
+    `--lane express --capacity 40${definition.kinds[0] ? ` --kind ${definition.kinds[0].name}` : ""}`,
+    "migrate up",
+    "check",
+    "enqueue --file items.ndjson",
+  ];
 }

@@ -48,6 +48,18 @@ class Series<Leaf> {
     return node === undefined ? this.#add(labels) : node as Leaf;
   }
 
+  /** Forgets a series; nothing when there is none. */
+  remove(labels: MetricLabels): void {
+    let branch: Branch<Leaf> | undefined = this.#root;
+    for (const name of this.#names.slice(0, -1)) branch = branch?.get(labels[name]) as Branch<Leaf> | undefined;
+    const last = this.#names.at(-1);
+    if (last === undefined || branch === undefined) return;
+    const leaf = branch.get(labels[last]);
+    branch.delete(labels[last]);
+    const at = this.all.indexOf(leaf as Leaf);
+    if (at !== -1) this.all.splice(at, 1);
+  }
+
   #add(labels: MetricLabels): Leaf {
     const leaf = this.#make({ ...labels });
     this.all.push(leaf);
@@ -90,6 +102,11 @@ export class ValueMetric {
   set(labels: MetricLabels, value: number): void {
     if (Number.isNaN(value)) throw new Error("a gauge cannot be NaN");
     this.#series.of(labels).value = value;
+  }
+
+  /** Forgets a series. */
+  drop(labels: MetricLabels): void {
+    this.#series.remove(labels);
   }
 
   /** For the registry. */

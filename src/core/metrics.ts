@@ -1,5 +1,5 @@
 /**
- * The one catalogue of metrics. Labels are bounded: kind, lane, outcome, step and other closed sets, never an org or id.
+ * The one catalogue of metrics. Labels are bounded: kind, lane, outcome, step, host and other small sets, never an org or id.
  *
  * @module
  */
@@ -75,6 +75,16 @@ export const METRICS = {
     help: "Pending outbox rows older than the key retention; they are not relayed, look at them.",
     labels: [],
   },
+  laneway_host_heartbeat_age_seconds: {
+    type: "gauge",
+    help: "Since a host's last heartbeat, as a worker with a database sees it; none for a host that never had one.",
+    labels: ["host"],
+  },
+  laneway_host_in_flight: {
+    type: "gauge",
+    help: "Items a host holds by leases that have not passed.",
+    labels: ["host"],
+  },
   laneway_database_up: {
     type: "gauge",
     help: "1 while the last statement of the loop reached the database.",
@@ -109,6 +119,8 @@ export interface Metrics {
   count(name: MetricName, labels?: MetricLabels, by?: number): void;
   /** Sets a gauge. */
   set(name: MetricName, value: number, labels?: MetricLabels): void;
+  /** Takes a series away, for a label whose bearer is gone. Optional: where it is absent the series stays. */
+  drop?(name: MetricName, labels: MetricLabels): void;
   /** Adds an observation to a histogram. */
   observe(name: MetricName, value: number, labels?: MetricLabels): void;
 }

@@ -60,6 +60,7 @@ export function createMetrics(options: MetricsOptions = {}): ScrapableMetrics {
   return {
     count: (name, labels = {}, by = 1) => write(name, () => find(counters, name).add(labels, by)),
     set: (name, value, labels = {}) => write(name, () => find(gauges, name).set(labels, value)),
+    drop: (name, labels) => write(name, () => find(gauges, name).drop(labels)),
     observe: (name, value, labels = {}) => write(name, () => find(histograms, name).observe(labels, value)),
     text: () => registry.metrics(),
     contentType: registry.contentType,

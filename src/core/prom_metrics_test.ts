@@ -28,6 +28,18 @@ Deno.test("count, set and observe show in the text", async () => {
   assert.match(text, /laneway_start_latency_seconds_bucket\{le="0.005",kind="A"\} 1/);
 });
 
+Deno.test("a series whose bearer is gone is dropped, and the others stay", async () => {
+  const metrics = createMetrics();
+  for (const host of ["a", "b"]) metrics.set("laneway_host_in_flight", 2, { host });
+  metrics.drop?.("laneway_host_in_flight", { host: "a" });
+  metrics.drop?.("laneway_host_in_flight", { host: "never" });
+  assert.doesNotMatch(await metrics.text(), /host="(a|never)"/);
+  metrics.set("laneway_host_in_flight", 1, { host: "a" });
+  const text = await metrics.text();
+  assert.match(text, /^laneway_host_in_flight\{host="b"\} 2$/m);
+  assert.match(text, /^laneway_host_in_flight\{host="a"\} 1$/m);
+});
+
 Deno.test("a misuse fails nothing and is told once for each metric", () => {
   const told: MetricName[] = [];
   const metrics = createMetrics({ onMisuse: (name) => told.push(name) });

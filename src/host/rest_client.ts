@@ -10,7 +10,7 @@ import { type Outcome, SettingsError, UnavailableError, ValidationError } from "
 import type { Logger } from "../core/log.ts";
 import { exchange, type Exchanged } from "./rest_exchange.ts";
 import { type Filter, toQuery } from "./rest_filters.ts";
-import { KeyRing } from "./rest_key.ts";
+import { KeyRefusedError, KeyRing } from "./rest_key.ts";
 import type { Notifier } from "./types.ts";
 
 /** How a client reaches its server. */
@@ -172,7 +172,7 @@ export class RestClient {
     const byPolicy = code === "42501" && message.includes("row-level security");
     if (status === 401 || (status === 403 && !byPolicy)) {
       this.#keys.refused(key, { path: status === 401 ? null : request.path, text });
-      return { again: false, mayHaveRun: false, error: () => new UnavailableError(text, "not-executed") };
+      return { again: false, mayHaveRun: false, error: () => new KeyRefusedError(text, "not-executed") };
     }
     if (BUSY.has(status) || ROLLED_BACK.has(code)) {
       const restMs = Math.min(told.retryAfterMs ?? 0, LONGEST_RETRY_AFTER_MS);

@@ -20,6 +20,9 @@ export interface KeyRingOptions {
   readonly random: () => number;
 }
 
+/** The server refuses the key, or there is none to be read: whoever is to mend it has been told by the key ring. */
+export class KeyRefusedError extends UnavailableError {}
+
 /** A key that was refused, and until when it is not tried again. */
 interface Refusal {
   readonly key: string;
@@ -55,7 +58,7 @@ export class KeyRing {
       const refusal = this.#refusals.get(at);
       if (refusal === undefined || refusal.key !== key || this.#o.clock.monotonic() >= refusal.untilMs) continue;
       const seconds = Math.ceil((refusal.untilMs - this.#o.clock.monotonic()) / 1_000);
-      throw new UnavailableError(
+      throw new KeyRefusedError(
         `Cannot ask the server as it refused this host's key: it is tried again in ${seconds} s, another one at once`,
         "not-executed",
       );
@@ -91,7 +94,7 @@ export class KeyRing {
     } catch (cause) {
       const text = `Cannot read this host's key: ${describeError(cause)}`;
       this.refused("", { path: null, text });
-      throw new UnavailableError(text, "not-executed", { cause });
+      throw new KeyRefusedError(text, "not-executed", { cause });
     }
   }
 }

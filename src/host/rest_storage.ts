@@ -30,6 +30,8 @@ export interface ClaimGate {
   allow(limit: number): ClaimAllowance | ClaimRefusal | Promise<ClaimAllowance | ClaimRefusal>;
   /** How many of what was claimed just now are above the host's cap: they are handed back, the last first. Never throws. */
   excess?(claimed: number): Promise<number>;
+  /** Told when items were settled: there may be room under the cap again. Never throws. */
+  settled?(): void;
 }
 
 /** What it is made of. */
@@ -82,6 +84,7 @@ export class RestWorkStorage implements WorkStorage {
   /** One write an item. When one fails the others' outcomes are kept for the repeat, which must not meet itself. */
   async settle(settlements: readonly Settlement[]): Promise<WriteOutcome[]> {
     const told = await inTurns(settlements, (settlement) => this.#settleQuietly(settlement));
+    this.#o.gate.settled?.();
     const failures = told.flatMap((one) => "error" in one ? [one.error] : []);
     if (failures.length === 0) return told.map((one) => "error" in one ? "REFUSED" : one.outcome);
     settlements.forEach((settlement, n) => {

@@ -24,6 +24,7 @@ export interface HostWindow {
 
 /** A row of `queue.hosts`: what a machine may take, and what is known of it. */
 export interface HostRow {
+  /** Its name, for ever. */
   readonly name: string;
   /** The kill switch. New rows are off. */
   readonly enabled: boolean;
@@ -35,15 +36,19 @@ export interface HostRow {
   readonly weights: readonly string[];
   /** The smallest number of a priority it may claim (a smaller one is more urgent). Default 5. */
   readonly priorityFloor: number;
+  /** The lane it serves. */
   readonly lane: string;
   /** Without windows none is open: a host without any claims nothing. */
   readonly windows: readonly HostWindow[];
+  /** When a runner of it wrote last, by the database; null before the first time. */
   readonly lastHeartbeatAt: Date | null;
+  /** How many items it held then, for people. */
   readonly currentWorkers: number;
 }
 
 /** The row as one heartbeat read it back, and the database's time then. */
 export interface HostBeat {
+  /** The row. */
   readonly row: HostRow;
   /** When the heartbeat was written, by the database: epoch milliseconds. */
   readonly databaseMs: number;

@@ -5,6 +5,7 @@
  */
 import type { Clock } from "../core/clock.ts";
 import type { RequestContext } from "../core/context.ts";
+import { SettingsError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
 import type { MigrationChain } from "../db/chain.ts";
@@ -13,6 +14,7 @@ import type { Topics } from "../infra/topics.ts";
 import type { Managers } from "../managers.ts";
 import type { Storages, Store } from "../storages.ts";
 import type { WorkHandler, WorkKind } from "../work/types.ts";
+import type { FlagKey, FlagSection } from "./flags.ts";
 import type { Settings } from "./settings.ts";
 import type { SweepStep, WorkerRuntime } from "./types.ts";
 
@@ -38,6 +40,28 @@ export interface Parts {
   readonly metrics: Metrics;
 }
 
+/**
+ * Parts of a worker that takes its items from elsewhere: whoever asks them for a store is told that there is none.
+ *
+ * @throws {SettingsError} Nothing here; `store` and `storages`, when they are read.
+ */
+export function partsWithoutStore(parts: Omit<Parts, "store" | "storages">): Parts {
+  const { settings, env, managers, topics, clock, logger, metrics } = parts;
+  return {
+    ...{ settings, env, managers, topics, clock, logger, metrics },
+    get store(): Store {
+      throw noStore("store");
+    },
+    get storages(): Storages {
+      throw noStore("storages");
+    },
+  };
+}
+
+function noStore(what: string): SettingsError {
+  return new SettingsError(`Cannot use parts.${what}: this worker takes its items from elsewhere; use its managers`);
+}
+
 /** What a container builds. */
 export interface WorkerParts {
   /** One for each kind; `--kind` picks among them. */
@@ -58,6 +82,8 @@ export interface OpenParts {
   readonly cache: Cache;
   /** For people: which store it is. */
   readonly name: string;
+  /** Whether a worker over it keeps house: `WorkerRuntimeOptions.upkeep`. Default true. */
+  readonly upkeep?: boolean;
   /** Rejects when the storage does not answer. */
   ping(): Promise<void>;
   /** Closes the store and its topics. Bounded. */
@@ -140,6 +166,32 @@ export interface CommandServeOptions {
   readonly env?: Readonly<Record<string, string>>;
 }
 
+/** What a worker that opens its items' source itself is given. */
+export interface OpenOptions {
+  /** What the process was told. */
+  readonly settings: Settings;
+  /** The worker's own environment variables (`WorkerDefinition.env`), as far as they are set. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Time. */
+  readonly clock: Clock;
+  /** Logs. */
+  readonly logger: Logger;
+  /** Counts and gauges. */
+  readonly metrics: Metrics;
+  /** Aborts when the process is told to stop while it opens. */
+  readonly signal?: AbortSignal;
+}
+
+/** One finding of `check`. `ok` and `warn` leave the exit code at 0. */
+export interface Check {
+  /** What was looked at, one or two words. */
+  readonly name: string;
+  /** How it stands. */
+  readonly state: "ok" | "warn" | "fail";
+  /** What was found, and for a trouble what mends it. */
+  readonly said: string;
+}
+
 /** A worker program. */
 export interface WorkerDefinition {
   /** Kebab case, the binary's name: `shipment-notifier`. */
@@ -160,10 +212,49 @@ export interface WorkerDefinition {
    * @throws {UsageError} Naming the variable and the fix.
    */
   checkEnv?(env: Readonly<Record<string, string>>): void;
+  /**
+   * Kinds that are known only once a file is read that the worker's own variables name, beside `kinds`.
+   *
+   * @throws {UsageError} The file does not serve. @throws {SettingsError} It cannot be read.
+   */
+  configuredKinds?(env: Readonly<Record<string, string>>): readonly WorkKind[] | Promise<readonly WorkKind[]>;
+  /** The flags it has, by their section. Default all. */
+  readonly sections?: readonly FlagSection[];
+  /** Defaults of its own for flags, as people write them; they go before those of the table. */
+  readonly flagDefaults?: Readonly<Partial<Record<FlagKey, string>>>;
+  /**
+   * Opens what it takes its items from, in place of a store of ours. Such a worker is told no store and no database URL,
+   * and has neither `enqueue` nor `migrate`.
+   *
+   * @returns Null when `signal` ended a wait.
+   */
+  open?(options: OpenOptions): Promise<OpenParts | null>;
+  /** What `check` looks at in place of a store of ours; changes nothing that matters, and tells trouble as findings. */
+  checks?(options: OpenOptions): Promise<readonly Check[]>;
+  /** Whether its handlers start other programs; the compiled binary then may. Default false. */
+  readonly runsPrograms?: boolean;
   /** Builds the handlers; called once, after the store is open. */
   build(parts: Parts): WorkerParts | Promise<WorkerParts>;
   /** Subcommands of its own. */
   readonly commands?: readonly WorkerCommand[];
+}
+
+/** Every kind of a worker: those it is made with, and those its configuration names. @throws As `configuredKinds`. */
+export async function kindsOfWorker(
+  definition: Pick<WorkerDefinition, "kinds" | "configuredKinds">,
+  env: Readonly<Record<string, string>>,
+): Promise<readonly WorkKind[]> {
+  return [...definition.kinds, ...await definition.configuredKinds?.(env) ?? []];
+}
+
+/** Of the environment, what the worker declared as its own. */
+export function ownEnv(
+  definition: Pick<WorkerDefinition, "env">,
+  env: Readonly<Record<string, string>>,
+): Record<string, string> {
+  return Object.fromEntries(
+    (definition.env ?? []).flatMap((name) => env[name] === undefined ? [] : [[name, env[name]]]),
+  );
 }
 
 /** `<name>@<release>`, as contexts and spans carry it. */

@@ -5,11 +5,11 @@
  * @module
  */
 
-/** Groups flags in help and README, in this order. */
-export const SECTIONS = ["Work", "Timing", "Store", "Retention", "HTTP", "Logs", "Traces"] as const;
-
 /** A group of flags. */
-export type FlagSection = (typeof SECTIONS)[number];
+export type FlagSection = "Work" | "Timing" | "Store" | "Retention" | "HTTP" | "Logs" | "Traces";
+
+/** Groups flags in help and README, in this order. */
+export const SECTIONS: readonly FlagSection[] = ["Work", "Timing", "Store", "Retention", "HTTP", "Logs", "Traces"];
 
 interface FlagBase {
   /** The name without dashes; its environment variable follows from it (`envName`). */

@@ -10,7 +10,7 @@ import type { MigrationChain } from "../db/chain.ts";
 import { createManagers } from "../managers.ts";
 import { CHAINS, FAIR_CHAIN } from "../migrations.ts";
 import { createStorages } from "../storages.ts";
-import { type OpenParts, versionOf, type WorkerDefinition } from "./definition.ts";
+import { type OpenParts, ownEnv, versionOf, type WorkerDefinition } from "./definition.ts";
 import { openStore } from "./open_store.ts";
 import type { Settings } from "./settings.ts";
 
@@ -52,6 +52,18 @@ export async function openParts(
   onWaiting?: (reason: string | null) => void,
 ): Promise<OpenParts | null> {
   const { definition, settings, clock, logger, metrics } = options;
+  if (definition.open !== undefined) {
+    const signal = options.stop?.stopping;
+    const env = ownEnv(definition, options.env);
+    return await definition.open({
+      settings,
+      env,
+      clock,
+      logger,
+      metrics,
+      ...(signal === undefined ? {} : { signal }),
+    });
+  }
   const open = await openStore({
     settings,
     chains: options.chains ?? chainsOf(definition),
@@ -80,9 +92,7 @@ export async function openParts(
     sessionLifetimeMs: settings.sessionLifetimeMs,
     payloadLimitBytes: settings.payloadLimitBytes,
   });
-  const env = Object.fromEntries(
-    (definition.env ?? []).flatMap((name) => options.env[name] === undefined ? [] : [[name, options.env[name]]]),
-  );
+  const env = ownEnv(definition, options.env);
   return {
     parts: { settings, env, store, storages, managers, topics, clock, logger, metrics },
     cache: open.cache,

@@ -8,7 +8,9 @@ import { describeError } from "../core/describe_error.ts";
 import type { ProcessLogger } from "../core/logtape.ts";
 import type { ScrapableMetrics } from "../core/prom_metrics.ts";
 import {
+  kindsOfWorker,
   type OpenParts,
+  ownEnv,
   type RunningWorker,
   versionOf,
   type WorkerDefinition,
@@ -60,8 +62,9 @@ const STOP_STARTING_MS = 1_000;
  */
 export async function serve(options: ServeOptions): Promise<number> {
   const { definition, settings, logger } = options;
-  checkKinds(settings.kinds, definition.kinds.map((kind) => kind.name));
-  requireStore(settings, "work");
+  const kinds = await kindsOfWorker(definition, ownEnv(definition, options.env));
+  checkKinds(settings.kinds, kinds.map((kind) => kind.name));
+  if (definition.open === undefined) requireStore(settings, "work");
   definition.checkEnv?.(options.env);
   for (const warning of settings.warnings) logger.warn("settings.warning", { warning });
   if (settings.traces === "on" && !isRecording()) {
@@ -154,8 +157,10 @@ function runtimeOptions(options: ServeOptions, open: OpenParts, built: WorkerPar
     topics: open.parts.topics,
     cache: open.cache,
     clock: options.clock,
-    logger: options.logger,
+    // What was opened may have put something between the worker and its log.
+    logger: open.parts.logger,
     metrics: options.metrics,
+    ...(open.upkeep === undefined ? {} : { upkeep: open.upkeep }),
     traces: settings.traces === "on",
     claimOrder: settings.claimOrder,
     capacity: settings.capacity,

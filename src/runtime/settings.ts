@@ -33,6 +33,8 @@ export interface SettingsSources {
   readonly flags?: Partial<Record<FlagKey, string>>;
   /** The environment, as far as this process may see it. */
   readonly env: Readonly<Record<string, string>>;
+  /** Defaults that go before the table's, as people write them. */
+  readonly defaults?: Readonly<Partial<Record<FlagKey, string>>>;
   /** Variables of the worker's own, which are not warned of. */
   readonly ownVariables?: readonly string[];
   /** How secret files are read; default the file system. */
@@ -54,7 +56,9 @@ export function readSettings(sources: SettingsSources): Settings {
   for (const [key, spec] of FLAG_ENTRIES) {
     const written = findText(key, spec, sources);
     if (written !== null) labels[key] = `${written.label} ${written.text}`;
-    values[key] = written === null ? defaultOf(spec) : parseFlag(spec, written.text, written.label);
+    values[key] = written === null
+      ? defaultOf(spec, sources.defaults?.[key])
+      : parseFlag(spec, written.text, written.label);
   }
   const flags = values as FlagValues;
   const urls = readDatabaseUrls({ env: (name) => sources.env[name], readFile: sources.readFile });
@@ -77,9 +81,9 @@ function findText(
   return variable === undefined || variable === "" ? null : { text: variable, label: name };
 }
 
-function defaultOf(spec: FlagSpec): FlagValue | null {
-  if (spec.default === null) return null;
-  return parseFlag(spec, String(spec.default), `--${spec.flag}`);
+function defaultOf(spec: FlagSpec, own: string | undefined): FlagValue | null {
+  const text = own ?? spec.default;
+  return text === null ? null : parseFlag(spec, String(text), `--${spec.flag}`);
 }
 
 /** A flag's default as help and README show it; empty when it has none. */

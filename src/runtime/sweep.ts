@@ -10,6 +10,7 @@ import { SettingsError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import { limitRepeats } from "../core/log_limit.ts";
 import type { Managers } from "../managers.ts";
+import { HostGauges } from "./host_gauges.ts";
 import type { SweepStep, WorkerRuntimeOptions } from "./types.ts";
 
 const ORGS_A_PASS = 100;
@@ -123,6 +124,7 @@ export class Sweeper {
   /** When a turn is asked for again. */
   readonly #askAtMs = new Map<string, number>();
   #gaugesAtMs = -Infinity;
+  readonly #hosts = new HostGauges();
   #next = 0;
 
   /** @param onRows Called when a step moved rows: some may be claimable now. */
@@ -224,6 +226,7 @@ export class Sweeper {
       metrics.set("laneway_work_failed", gauges.failed);
       metrics.set("laneway_records_parked", countParked === undefined ? 0 : await countParked(this.#rctx));
       metrics.set("laneway_outbox_lag_seconds", (await managers.outbox.readLag(this.#rctx)).oldestAgeSeconds);
+      await this.#hosts.update(this.#rctx, managers.work, metrics);
     } catch (error) {
       this.#limited.warn("sweep.gauges_failed", { error: describeError(error) });
     }

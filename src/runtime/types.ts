@@ -74,6 +74,11 @@ export interface WorkerRuntimeOptions {
   readonly idlePollMs?: number;
   /** The window of its health, milliseconds; every fourth it publishes that it lives. */
   readonly heartbeatMs: number;
+  /**
+   * Whether it keeps house beside its work: the sweep and the relay. Default true; false for a worker whose store gives it
+   * no right to.
+   */
+  readonly upkeep?: boolean;
   /** How often it sweeps, milliseconds; steps that can wait, and the gauges, once in several such intervals. */
   readonly sweepMs: number;
   /** How long running items may finish once it is told to stop, milliseconds; 0 aborts them at once. */

@@ -75,9 +75,9 @@ class WorkerRuntimeImpl implements WorkerRuntime {
     });
     this.#keeper.start();
     this.#turning = this.#loop.turn();
+    const upkeep = this.#o.upkeep ?? true;
     this.#background = Promise.all([
-      this.#sweeper.run(stop),
-      relayOnHints(this.#o, this.#rctx, stop),
+      ...(upkeep ? [this.#sweeper.run(stop), relayOnHints(this.#o, this.#rctx, stop)] : []),
       publishLiveness(this.#o, stop),
       this.#health.watch(stop, this.#loop.runs),
       this.#loop.runs.watchDeadlines(stop),

@@ -233,6 +233,7 @@ Deno.test("on Postgres: a worker that is to claim fairly asks for the index, whi
     assert.match(beneath.errors.join("|"), /fair stands on it: run `migrate down --chain fair` first/);
     assert.deepEqual((await migrate("down", "--chain", "fair")).out, ["took back fair 0001_claim_by_org"]);
     assert.equal((await migrate("status")).code, 0);
+    assert.deepEqual((await migrate("down", "--chain", "queue")).out, ["took back queue 0002_hosts"]);
     assert.deepEqual((await migrate("down", "--chain", "queue")).out, ["took back queue 0001_work_items"]);
   } finally {
     await db.drop();

@@ -1,0 +1,239 @@
+/**
+ * The host runner as a program, against a real PostgREST: from an item enqueued to its command's end, its kill switch, its
+ * cap, and its check.
+ */
+import assert from "node:assert/strict";
+import type { HostRow, HostWindow } from "../../src/host/types.ts";
+import { definition } from "../../workers/host-runner/worker.ts";
+import { type CliResult, runCli, TestStop } from "../support/cli.ts";
+import { type HostWorld, KIND, withHosts } from "../support/host_world.ts";
+import { waitFor } from "../support/wait_for.ts";
+
+const POLL_MS = 200;
+const SERVE = ["serve", "--http-port", "0", "--poll", `${POLL_MS}ms`, "--log-level", "error", "--drain-grace", "5s"];
+const ALWAYS: HostWindow = {
+  name: "always",
+  timeZone: "UTC",
+  days: [],
+  from: "00:00",
+  to: "00:00",
+  maxInFlight: 10,
+  weights: null,
+};
+
+/** A machine: a folder with the config, the key and what its commands write. */
+interface Machine {
+  readonly folder: string;
+  readonly env: Record<string, string>;
+  /** Lines that commands wrote into `out`. */
+  out(): Promise<string[]>;
+}
+
+async function withMachine(
+  { world, host = "wsl1", script = 'echo "$LANEWAY_ITEM_ID" >>"$OUT"', row = {} }: {
+    readonly world: HostWorld;
+    readonly host?: string;
+    readonly script?: string;
+    readonly row?: Partial<HostRow>;
+  },
+  use: (machine: Machine) => Promise<void>,
+): Promise<void> {
+  const folder = await Deno.makeTempDir({ prefix: "laneway-host-" });
+  try {
+    await world.host(host, { row: { windows: [ALWAYS], ...row } });
+    await Deno.writeTextFile(`${folder}/key`, await world.rest.key(host), { mode: 0o600 });
+    const config = {
+      work: { base: `${folder}/work` },
+      logs: { folder: `${folder}/logs` },
+      env: { OUT: `${folder}/out` },
+      kinds: { [KIND]: { argv: ["sh", "-c", script], loginTest: { argv: ["true"] } } },
+    };
+    await Deno.writeTextFile(`${folder}/commands.json`, JSON.stringify(config), { mode: 0o600 });
+    await use({
+      folder,
+      env: {
+        LANEWAY_REST_URL: world.rest.url,
+        LANEWAY_REST_KEY_FILE: `${folder}/key`,
+        LANEWAY_HOST_CONFIG: `${folder}/commands.json`,
+      },
+      out: async () => (await Deno.readTextFile(`${folder}/out`).catch(() => "")).split("\n").filter((l) => l !== ""),
+    });
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** Serves until `use` is done, then drains. */
+async function serving(env: Record<string, string>, use: () => Promise<void>, args: string[] = []): Promise<CliResult> {
+  const stop = new TestStop();
+  const running = runCli([...SERVE, ...args], { env, stop, definition });
+  try {
+    await use();
+  } finally {
+    stop.stop();
+  }
+  return await running;
+}
+
+async function statusOf(world: HostWorld, item: { readonly id: string }): Promise<unknown> {
+  const rows = await world.db.adminSql(
+    "select status from queue.work_items where id = $1::uuid union all select 'archived' from queue.work_history where id = $1::uuid",
+    [item.id],
+  );
+  return rows[0]?.status;
+}
+
+/** Resolves once the host has beaten `times` more. */
+async function beats(world: HostWorld, times: number): Promise<void> {
+  const read = async () => {
+    const [row] = await world.db.adminSql("select last_heartbeat_at::text as at from queue.hosts where name = 'wsl1'");
+    return row?.at;
+  };
+  for (let n = 0; n < times; n++) {
+    const before = await read();
+    await waitFor("a heartbeat", async () => await read() !== before);
+  }
+}
+
+Deno.test("an item is claimed over REST, its command run, and it is done; the attempt is stored, the folder gone", () =>
+  withHosts((world) =>
+    withMachine({ world, script: 'echo hello; echo "$LANEWAY_ITEM_ID" >>"$OUT"' }, async (machine) => {
+      const item = await world.put();
+      const result = await serving(machine.env, async () => {
+        await waitFor("the item's end", async () => await statusOf(world, item) === "done");
+        await waitFor(
+          "the attempt",
+          async () => (await world.db.adminSql("select 1 from queue.attempts")).length === 1,
+        );
+      });
+      assert.deepEqual(result, { code: 0, out: [], errors: [] });
+      assert.deepEqual(await machine.out(), [item.id]);
+      const [attempt] = await world.db.adminSql("select host, outcome, exit_code, stdout_tail from queue.attempts");
+      assert.deepEqual(attempt, { host: "wsl1", outcome: "done", exit_code: 0, stdout_tail: "hello\n" });
+      assert.deepEqual([...Deno.readDirSync(`${machine.folder}/work`)].map(({ name }) => name), []);
+    })
+  ));
+
+Deno.test("switched off it beats and claims nothing, and switched on it goes on", () =>
+  withHosts((world) =>
+    withMachine({ world, row: { enabled: false } }, async (machine) => {
+      const item = await world.put();
+      await serving(machine.env, async () => {
+        await beats(world, 3);
+        assert.equal(await statusOf(world, item), "queued");
+        await world.db.adminSql("update queue.hosts set enabled = true");
+        await waitFor("the item's end", async () => await statusOf(world, item) === "done");
+        await world.db.adminSql("update queue.hosts set enabled = false");
+        await beats(world, 2);
+        const later = await world.put();
+        await beats(world, 2);
+        assert.equal(await statusOf(world, later), "queued");
+      });
+    })
+  ));
+
+Deno.test("two runners of one host share its cap, and an item that ends makes room without a poll", () =>
+  withHosts((world) =>
+    withMachine({
+      world,
+      // Each run leaves a file while it lives; how many there are at most is what is held against the cap.
+      script: 'mkdir -p "$OUT.d" && touch "$OUT.d/$$" && ls "$OUT.d" | wc -l >>"$OUT"; sleep 0.3; rm "$OUT.d/$$"',
+      row: { windows: [{ ...ALWAYS, maxInFlight: 2 }] },
+    }, async (machine) => {
+      const items = [];
+      for (let n = 0; n < 8; n++) items.push(await world.put());
+      const stop = new TestStop();
+      const runners = [1, 2].map(() => runCli(SERVE, { env: machine.env, stop, definition }));
+      try {
+        for (const item of items) await waitFor("the end", async () => await statusOf(world, item) === "done");
+      } finally {
+        stop.stop();
+      }
+      for (const { code } of await Promise.all(runners)) assert.equal(code, 0);
+      const seen = (await machine.out()).map(Number);
+      assert.equal(seen.length, 8, "each ran once");
+      assert.ok(Math.max(...seen) <= 2, `${Math.max(...seen)} ran at once`);
+    })
+  ));
+
+Deno.test("a key that is refused while it runs is told once, and a new one in its file is taken up without a restart", () =>
+  withHosts((world) =>
+    withMachine({ world }, async ({ env, folder }) => {
+      const notices: string[] = [];
+      const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+        const { embeds: [embed] } = await request.json() as { embeds: { title: string }[] };
+        notices.push(embed?.title ?? "");
+        return new Response(null, { status: 204 });
+      });
+      try {
+        await Deno.writeTextFile(`${folder}/key`, await world.rest.key("wsl1", { secret: "x".repeat(40) }));
+        const webhook = `http://127.0.0.1:${server.addr.port}/hook`;
+        const item = await world.put();
+        await serving({ ...env, LANEWAY_NOTICE_WEBHOOK: webhook }, async () => {
+          await waitFor("the notice", () => notices.length > 0);
+          await Deno.writeTextFile(`${folder}/key`, await world.rest.key("wsl1"));
+          await waitFor("the item's end", async () => await statusOf(world, item) === "done");
+        });
+        assert.deepEqual(notices, ["key refused *"]);
+      } finally {
+        await server.shutdown();
+      }
+    })
+  ));
+
+Deno.test("check passes a host that is as it should be, and names each right too many", () =>
+  withHosts((world) =>
+    withMachine({ world }, async ({ env }) => {
+      await world.db.adminSql("insert into queue.sweep_steps (step, last_run_at) values ('purge-items', now())");
+      const good = await runCli(["check"], { env, definition });
+      assert.equal(good.code, 0, good.out.join("\n"));
+      assert.match(good.out.join("\n"), /ok {4}server .*postgrest/i);
+      for (const name of ["key", "rights", "host row", "clock", "sweeper", "work disk", `login ${KIND}`]) {
+        assert.ok(
+          good.out.some((line) => new RegExp(`^(ok|warn) +${name} `).test(line)),
+          `${name}:\n${good.out.join("\n")}`,
+        );
+      }
+      await world.db.adminSql("grant update (priority) on queue.work_items to laneway_host");
+      await world.db.adminSql("grant select on queue.work_history to laneway_host");
+      await world.db.adminSql("update queue.sweep_steps set last_run_at = now() - interval '1 hour'");
+      const bad = await runCli(["check"], { env, definition });
+      assert.equal(bad.code, 1);
+      const failures = bad.out.filter((line) => line.startsWith("fail"));
+      assert.equal(failures.length, 3, failures.join("\n"));
+      assert.match(
+        failures.join("\n"),
+        /may change priority of items[\s\S]*may read finished items[\s\S]*no SQL worker has swept/,
+      );
+    })
+  ));
+
+Deno.test("check tells a host without a row, an expired key and a server that is away", () =>
+  withHosts((world) =>
+    withMachine({ world }, async ({ env, folder }) => {
+      await world.db.adminSql("delete from queue.hosts");
+      const gone = (await runCli(["check"], { env, definition })).out.join("\n");
+      assert.match(gone, /fail +host row +queue\.hosts has no row wsl1/);
+      await Deno.writeTextFile(`${folder}/key`, await world.rest.key("wsl1", { expired: true }));
+      const expired = (await runCli(["check"], { env, definition })).out.join("\n");
+      assert.match(expired, /fail +server .*401/);
+      assert.match(expired, /fail +key +it expired/);
+      const away = await runCli(["check"], { env: { ...env, LANEWAY_REST_URL: "http://127.0.0.1:9" }, definition });
+      assert.equal(away.code, 1);
+      assert.match(away.out.join("\n"), /fail +server +Cannot ask 127\.0\.0\.1:9: it cannot be reached/);
+    })
+  ));
+
+Deno.test("a key that others may read, and a config that is not there, end the start at once", () =>
+  withHosts((world) =>
+    withMachine({ world }, async ({ env, folder }) => {
+      await Deno.chmod(`${folder}/key`, 0o644);
+      const open = await runCli(SERVE, { env, definition });
+      assert.equal(open.code, 2);
+      assert.match(open.errors[0] ?? "", /mode 0644 lets others.*chmod 600/);
+      await Deno.chmod(`${folder}/key`, 0o600);
+      const lost = await runCli(SERVE, { env: { ...env, LANEWAY_HOST_CONFIG: `${folder}/no.json` }, definition });
+      assert.equal(lost.code, 1);
+      assert.match(lost.errors[0] ?? "", /no\.json/);
+    })
+  ));
