@@ -12,6 +12,7 @@ import { LeaseKeeper } from "./lease_keeper.ts";
 import { Loop } from "./loop.ts";
 import { relayOnHints } from "./relay_hint.ts";
 import { ABORT_GRACE_MS } from "./runs.ts";
+import { giveBackOnce } from "./spare_memory.ts";
 import { Sweeper } from "./sweep.ts";
 import type { DrainReport, Probe, WorkerRuntime, WorkerRuntimeOptions } from "./types.ts";
 
@@ -81,6 +82,7 @@ class WorkerRuntimeImpl implements WorkerRuntime {
       publishLiveness(this.#o, stop),
       this.#health.watch(stop, this.#loop.runs),
       this.#loop.runs.watchDeadlines(stop),
+      giveBackOnce({ clock: this.#o.clock, stop, isBusy: () => this.#loop.runs.unsettled > 0 }),
     ]);
     this.#o.logger.info("worker.started", {
       worker: this.#o.worker,
