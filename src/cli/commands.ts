@@ -170,7 +170,7 @@ export async function workerCommand(
         const own = { ...settings, ...overrides };
         const tools = makeTools(own);
         const unguard = guard(tools);
-        const stopping = AbortSignal.any([stop.stopping, until]);
+        const stopping = eitherOf(stop.stopping, until);
         try {
           return await serve({
             ...shared,
@@ -189,6 +189,19 @@ export async function workerCommand(
   } finally {
     stop.dispose();
   }
+}
+
+/**
+ * Aborts with the first of them. Not `AbortSignal.any`: on Deno 2.7.11 its signal is collected once nothing but a listener
+ * holds it, and then tells nobody; the demo never ended.
+ */
+function eitherOf(...signals: readonly AbortSignal[]): AbortSignal {
+  const either = new AbortController();
+  for (const signal of signals) {
+    if (signal.aborted) either.abort(signal.reason);
+    else signal.addEventListener("abort", () => either.abort(signal.reason), { once: true });
+  }
+  return either.signal;
 }
 
 async function withParts(
