@@ -15,6 +15,7 @@ const REACH = `
 host    *.schema_migrations       select
 host    queue.attempts            select insert(attempt) insert(claim_token) insert(duration_ms) insert(exit_code) insert(finished_at) insert(host) insert(item_id) insert(org_id) insert(outcome) insert(reason) insert(signal) insert(started_at) insert(stderr_cut_bytes) insert(stderr_tail) insert(stdout_cut_bytes) insert(stdout_tail) insert(worker)
 host    queue.hosts               select update(current_workers) update(last_heartbeat_at) update(updated_at)
+host    queue.sweep_steps         select
 host    queue.work_items          select update(attempts) update(audit_id) update(available_at) update(claim_token) update(claimed_by) update(claims) update(expiries) update(host) update(last_error) update(lease_expires_at) update(note) update(ready) update(status) update(updated_at) update(updated_by)
 
 runtime *.schema_migrations       select
