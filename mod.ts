@@ -41,6 +41,7 @@ export {
 export { describeError } from "./src/core/describe_error.ts";
 export { derivedId, EMPTY_UUID, isUuid, newId } from "./src/core/ids.ts";
 export { type Clock, systemClock } from "./src/core/clock.ts";
+export { type Either, eitherOf } from "./src/core/either.ts";
 export { FakeClock } from "./src/core/fake_clock.ts";
 export { formatDuration, parseDuration } from "./src/core/duration.ts";
 export { encodeJson, type Json } from "./src/core/json.ts";

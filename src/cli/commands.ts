@@ -4,6 +4,7 @@
  * @module
  */
 import { describeError } from "../core/describe_error.ts";
+import { eitherOf } from "../core/either.ts";
 import { SettingsError } from "../core/errors.ts";
 import { createLogger, type ProcessLogger } from "../core/logtape.ts";
 import { limitRepeats } from "../core/log_limit.ts";
@@ -170,7 +171,7 @@ export async function workerCommand(
         const own = { ...settings, ...overrides };
         const tools = makeTools(own);
         const unguard = guard(tools);
-        const stopping = eitherOf(stop.stopping, until);
+        using stopping = eitherOf(stop.stopping, until);
         try {
           return await serve({
             ...shared,
@@ -178,7 +179,7 @@ export async function workerCommand(
             definition: served,
             env: { ...io.env, ...given },
             settings: own,
-            stop: { stopping, hurrying: stop.hurrying },
+            stop: { stopping: stopping.signal, hurrying: stop.hurrying },
             ...(onRunning === undefined ? {} : { onRunning }),
           });
         } finally {
@@ -189,19 +190,6 @@ export async function workerCommand(
   } finally {
     stop.dispose();
   }
-}
-
-/**
- * Aborts with the first of them. Not `AbortSignal.any`: on Deno 2.7.11 its signal is collected once nothing but a listener
- * holds it, and then tells nobody; the demo never ended.
- */
-function eitherOf(...signals: readonly AbortSignal[]): AbortSignal {
-  const either = new AbortController();
-  for (const signal of signals) {
-    if (signal.aborted) either.abort(signal.reason);
-    else signal.addEventListener("abort", () => either.abort(signal.reason), { once: true });
-  }
-  return either.signal;
 }
 
 async function withParts(

@@ -5,6 +5,7 @@
  * @module
  */
 import { boundText } from "../core/describe_error.ts";
+import { eitherOf } from "../core/either.ts";
 
 /** A notice as a channel words it. */
 export interface ChannelNotice {
@@ -120,7 +121,8 @@ export function noticeRequest(
   options: { readonly fetch: typeof fetch; readonly timeoutMs: number; readonly stop: AbortSignal },
 ): NoticeRequest {
   return async ({ method, url, headers, body }) => {
-    const signal = AbortSignal.any([options.stop, AbortSignal.timeout(options.timeoutMs)]);
+    using bounded = eitherOf(options.stop, AbortSignal.timeout(options.timeoutMs));
+    const { signal } = bounded;
     let response: Response;
     let text: string;
     try {

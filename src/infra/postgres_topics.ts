@@ -16,6 +16,7 @@
  */
 import { type Clock, systemClock } from "../core/clock.ts";
 import { describeError } from "../core/describe_error.ts";
+import { eitherOf } from "../core/either.ts";
 import { type Logger, silentLogger } from "../core/log.ts";
 import { type Metrics, noMetrics } from "../core/metrics.ts";
 import { HintPace } from "./hint_pace.ts";
@@ -263,7 +264,8 @@ export class PostgresTopics implements Topics {
     const signal = this.#stop.signal;
     let gone = false;
     const waking = new AbortController();
-    const wake = AbortSignal.any([signal, waking.signal]);
+    using either = eitherOf(signal, waking.signal);
+    const wake = either.signal;
     connection.closed.then(() => {
       gone = true;
       waking.abort();
@@ -300,11 +302,10 @@ export class PostgresTopics implements Topics {
     // What loses the race may be rejected later, when the connection is cut.
     done.catch(() => {});
     const answerMs = this.#options.answerMs ?? 5_000;
+    using over = eitherOf(waiting.signal, this.#stop.signal);
     await Promise.race([
       done,
-      this.#clock.sleep(answerMs, AbortSignal.any([waiting.signal, this.#stop.signal])).then(() =>
-        waiting.signal.aborted ? done : undefined
-      ),
+      this.#clock.sleep(answerMs, over.signal).then(() => waiting.signal.aborted ? done : undefined),
     ]);
     if (!settled && !this.#stop.signal.aborted) throw new Error(`${why} within ${answerMs} ms`);
   }

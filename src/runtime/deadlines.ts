@@ -4,6 +4,7 @@
  * @module
  */
 import type { Clock } from "../core/clock.ts";
+import { eitherOf } from "../core/either.ts";
 import { Signal } from "./signal.ts";
 
 /** A deadline that can be taken back. */
@@ -59,9 +60,9 @@ export class Deadlines {
   async #sleepUntil(atMs: number, stop: AbortSignal): Promise<void> {
     if (atMs === Infinity) return await this.#earlier.wait(stop);
     const woken = new AbortController();
-    const either = AbortSignal.any([woken.signal, stop]);
-    const sleep = this.#clock.sleep(atMs - this.#clock.monotonic(), either);
-    await Promise.race([sleep, this.#earlier.wait(either)]);
+    using either = eitherOf(woken.signal, stop);
+    const sleep = this.#clock.sleep(atMs - this.#clock.monotonic(), either.signal);
+    await Promise.race([sleep, this.#earlier.wait(either.signal)]);
     woken.abort();
   }
 }

@@ -5,6 +5,7 @@
  * @module
  */
 import { describeError } from "../core/describe_error.ts";
+import { eitherOf } from "../core/either.ts";
 import type { WorkerRuntimeOptions } from "./types.ts";
 
 /** Heartbeats from one publish to the next: people and dashboards look at it, nothing is decided by it. */
@@ -61,7 +62,8 @@ export async function publishLiveness(options: WorkerRuntimeOptions, stop: Abort
         failing = true;
       })
       .finally(() => settled.abort());
-    await Promise.race([publish, clock.sleep(heartbeatMs, AbortSignal.any([settled.signal, stop]))]);
+    using waiting = eitherOf(settled.signal, stop);
+    await Promise.race([publish, clock.sleep(heartbeatMs, waiting.signal)]);
     await clock.sleep(everyMs, stop);
   }
 }

@@ -9,6 +9,7 @@
  */
 import type { Clock } from "../core/clock.ts";
 import { describeError } from "../core/describe_error.ts";
+import { eitherOf } from "../core/either.ts";
 import type { Logger } from "../core/log.ts";
 import { limitRepeats } from "../core/log_limit.ts";
 import type { Metrics } from "../core/metrics.ts";
@@ -102,7 +103,8 @@ export class LeaseKeeper {
     // Well under the interval, so that one lost answer leaves time to ask again. An answer later than this still counts,
     // by when it was sent.
     const boundMs = Math.max(leaseMs / 12, Math.min(SHORTEST_BOUND_MS, leaseMs / 3));
-    await Promise.race([renewal, clock.sleep(boundMs, AbortSignal.any([answered.signal, this.#stop.signal]))]);
+    using waiting = eitherOf(answered.signal, this.#stop.signal);
+    await Promise.race([renewal, clock.sleep(boundMs, waiting.signal)]);
     return ok;
   }
 

@@ -6,6 +6,7 @@
  */
 import type { Clock } from "../core/clock.ts";
 import { describeError } from "../core/describe_error.ts";
+import { eitherOf } from "../core/either.ts";
 import { ConflictError, UnavailableError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { Metrics } from "../core/metrics.ts";
@@ -71,7 +72,8 @@ async function insist(
     }
     doubt ||= error.outcome === "unknown";
     if (giveUp.aborted) return "left";
-    await clock.sleep(pauseMs * (0.5 + Math.random() / 2), AbortSignal.any([giveUp, ...lostSignal(run)]));
+    using waiting = eitherOf(giveUp, lostSignal(run));
+    await clock.sleep(pauseMs * (0.5 + Math.random() / 2), waiting.signal);
     if (run.cause === "LEASE_LOST") return "refused";
     try {
       return outcomeOf(verdict, await write(run, verdict, options.work));
@@ -90,8 +92,8 @@ function logRefusal(run: Run, verdict: Verdict, doubt: boolean, logger: Logger):
 }
 
 // While a run was told to stop for another reason, its signal says nothing of its lease.
-function lostSignal(run: Run): AbortSignal[] {
-  return run.cause === null ? [run.signal] : [];
+function lostSignal(run: Run): AbortSignal | undefined {
+  return run.cause === null ? run.signal : undefined;
 }
 
 /** Not async, as it is called for every item: the manager's own promise does. */

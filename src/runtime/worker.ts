@@ -5,6 +5,7 @@
  */
 import type { RequestContext } from "../core/context.ts";
 import { describeError } from "../core/describe_error.ts";
+import { eitherOf } from "../core/either.ts";
 import { SettingsError } from "../core/errors.ts";
 import { Health } from "./health.ts";
 import { goOffline, publishLiveness } from "./heartbeat.ts";
@@ -144,9 +145,9 @@ class WorkerRuntimeImpl implements WorkerRuntime {
   async #within(ms: number, skip?: AbortSignal): Promise<void> {
     if (this.#loop.runs.unsettled === 0 && !this.#started) return;
     const timer = new AbortController();
-    const stop = skip === undefined ? timer.signal : AbortSignal.any([timer.signal, skip]);
-    const done = Promise.all([this.#loop.runs.settled(stop), this.#claimReturned(stop)]);
-    void this.#o.clock.sleep(ms, AbortSignal.any([stop])).then(() => timer.abort());
+    using stop = eitherOf(timer.signal, skip);
+    const done = Promise.all([this.#loop.runs.settled(stop.signal), this.#claimReturned(stop.signal)]);
+    void this.#o.clock.sleep(ms, stop.signal).then(() => timer.abort());
     await done;
     timer.abort();
   }

@@ -172,3 +172,10 @@ Deno.test("production code imports no test helper", async () => {
   );
   assert.deepEqual(wrong, []);
 });
+
+// `AbortSignal.any` is named in the one comment that says why; nothing calls it.
+Deno.test("no signal of several is made by AbortSignal.any, which is collected before it fires", async () => {
+  const files = production([...await readSources("src"), ...await readSources("workers")]);
+  const found = files.filter(({ text }) => /AbortSignal\.any\(/.test(text)).map(({ path }) => path);
+  assert.deepEqual(found, [], "Cannot rely on AbortSignal.any: use eitherOf of src/core/either.ts");
+});

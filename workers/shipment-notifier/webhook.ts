@@ -5,7 +5,7 @@
  * @module
  */
 import { Webhook } from "standardwebhooks";
-import type { Clock } from "../../mod.ts";
+import { type Clock, eitherOf } from "../../mod.ts";
 import { hostOf } from "./endpoints/rules.ts";
 
 /** One message. */
@@ -56,7 +56,8 @@ export class WebhookSender {
     const { timeoutMs, clock, route } = this.#options;
     const sentAt = new Date(clock.now());
     const stop = new AbortController();
-    const bounded = AbortSignal.any([signal, stop.signal]);
+    using either = eitherOf(signal, stop.signal);
+    const bounded = either.signal;
     const timer = setTimeout(() => stop.abort(new Error(`it gave no answer within ${timeoutMs} ms`)), timeoutMs);
     try {
       const response = await fetch(route === undefined ? message.url : route(message.url), {
