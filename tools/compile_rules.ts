@@ -31,14 +31,23 @@ export function profileFor(wanted: string | undefined, runsPrograms: boolean): P
   );
 }
 
-/** The bundled entry: the worker's definition with the release and commit it was built from. */
+/**
+ * The bundled entry: the worker's definition with the release and commit it was built from.
+ *
+ * @param build.laneway What the worker imports Laneway as; null in Laneway's own repository.
+ */
 export function entryText(
-  build: { readonly worker: string; readonly release: string; readonly commit: string },
+  { worker, release, commit, laneway }: {
+    readonly worker: string;
+    readonly release: string;
+    readonly commit: string;
+    readonly laneway: string | null;
+  },
 ): string {
-  return `import { runWorker } from "../../../src/cli/program.ts";
-import { definition } from "../../../workers/${build.worker}/worker.ts";
+  return `import { runWorker } from ${JSON.stringify(laneway ?? "../../../src/cli/program.ts")};
+import { definition } from "../../../workers/${worker}/worker.ts";
 
-await runWorker({ ...definition, release: ${JSON.stringify(build.release)}, commit: ${JSON.stringify(build.commit)} });
+await runWorker({ ...definition, release: ${JSON.stringify(release)}, commit: ${JSON.stringify(commit)} });
 `;
 }
 
@@ -56,8 +65,18 @@ export function refuseTarget(target: string | undefined, own: string, denort: st
 }
 
 /** Arguments of the bundling step. */
-export function buildArgs(entry: string, out: string): string[] {
-  return ["bundle", "-q", "--frozen", "--platform", "deno", "--sourcemap=inline", "-o", out, entry];
+export function buildArgs(entry: string, out: string, { frozen }: { readonly frozen: boolean }): string[] {
+  return [
+    "bundle",
+    "-q",
+    ...(frozen ? ["--frozen"] : []),
+    "--platform",
+    "deno",
+    "--sourcemap=inline",
+    "-o",
+    out,
+    entry,
+  ];
 }
 
 /** Arguments of the compiling step. */

@@ -4,8 +4,8 @@
 import assert from "node:assert/strict";
 import { readSources, ROOT } from "./source_files.ts";
 
-/** Interfaces that several engines implement, with the file that says so. */
-const INTERFACES: Readonly<Record<string, string>> = {
+/** The house's interfaces that several engines implement, with the file that says so. */
+const HOUSE: Readonly<Record<string, string>> = {
   WorkStorage: "src/work/storage.ts",
   IdempotencyStorage: "src/idempotency/types.ts",
   TenancyStorage: "src/tenancy/types.ts",
@@ -13,30 +13,44 @@ const INTERFACES: Readonly<Record<string, string>> = {
   OutboxStorage: "src/outbox/types.ts",
   Cache: "src/infra/cache.ts",
   Topics: "src/infra/topics.ts",
-  ShipmentStorage: "workers/shipment-notifier/shipments/types.ts",
-  EndpointStorage: "workers/shipment-notifier/endpoints/types.ts",
 };
 
+const STORAGE = /^export interface (\w+Storage) \{/gm;
+
+/** Names of methods that an interface has and a suite does not call. */
+function uncalled(name: string, { text, suite }: { readonly text: string; readonly suite: string }): string[] {
+  const body = new RegExp(`export interface ${name} \\{([\\s\\S]*?)\\n\\}`).exec(text)?.[1];
+  assert.ok(body !== undefined, `${name} is declared`);
+  const methods = [...body.matchAll(/^ {2}(\w+)[(<]/gm)].map(([, method]) => method ?? "");
+  assert.ok(methods.length >= 3, `${name} has methods`);
+  return methods.filter((method) => !new RegExp(`\\.${method}\\(`).test(suite)).map((method) => `${name}.${method}`);
+}
+
 Deno.test("every method of an interface with several engines is in a contract suite", async () => {
-  const sources = [...await readSources("tests/contracts"), ...await readSources("workers")];
-  const suites = sources.filter(({ path }) => /\/contracts?(_\w+)?\.ts$|^tests\/contracts\//.test(path));
-  const called = suites.map(({ text }) => text).join("\n");
-  const missing: string[] = [];
-  for (const [name, path] of Object.entries(INTERFACES)) {
-    const text = await Deno.readTextFile(ROOT + path);
-    const body = new RegExp(`export interface ${name} \\{([\\s\\S]*?)\\n\\}`).exec(text)?.[1];
-    assert.ok(body !== undefined, `${path} declares ${name}`);
-    const methods = [...body.matchAll(/^ {2}(\w+)[(<]/gm)].map(([, method]) => method ?? "");
-    assert.ok(methods.length >= 3, `${name} has methods`);
-    missing.push(...methods.filter((m) => !new RegExp(`\\.${m}\\(`).test(called)).map((m) => `${name}.${m}`));
-  }
+  const suite = (await readSources("tests/contracts")).map(({ text }) => text).join("\n");
+  const texts = await Promise.all(
+    Object.entries(HOUSE).map(async ([name, path]) => [name, await Deno.readTextFile(ROOT + path)] as const),
+  );
+  assert.deepEqual(texts.flatMap(([name, text]) => uncalled(name, { text, suite })), []);
+});
+
+Deno.test("every method of a worker's storage is in a contract of that worker's", async () => {
+  const files = await readSources("workers");
+  const declared = files.flatMap((file) =>
+    [...file.text.matchAll(STORAGE)].map(([, name = ""]) => ({ name, ...file }))
+  );
+  assert.ok(declared.length >= 2);
+  const missing = declared.flatMap(({ name, path, text }) => {
+    const tests = `${path.split("/").slice(0, 2).join("/")}/tests/`;
+    const suites = files.filter((file) => file.path.startsWith(tests) && /contract|storage_test/.test(file.path));
+    return uncalled(name, { text, suite: suites.map((file) => file.text).join("\n") });
+  });
   assert.deepEqual(missing, []);
 });
 
-Deno.test("no storage interface is without a place in that list", async () => {
-  const files = [...await readSources("src"), ...await readSources("workers")];
-  const declared = files.flatMap(({ text }) =>
-    [...text.matchAll(/^export interface (\w+Storage) \{/gm)].map(([, name]) => name)
+Deno.test("no storage interface of the house is without a place in that list", async () => {
+  const declared = (await readSources("src")).flatMap(({ text }) =>
+    [...text.matchAll(STORAGE)].map(([, name = ""]) => name)
   );
-  assert.deepEqual(declared.filter((name) => name !== undefined && !(name in INTERFACES)), []);
+  assert.deepEqual(declared.filter((name) => !(name in HOUSE)), []);
 });

@@ -8,16 +8,17 @@ import { newId } from "../../src/core/ids.ts";
 import { TENANT_SQL } from "../../src/db/tenant_sql.ts";
 import { CHAINS as HOUSE_CHAINS, OPTIONAL_CHAINS } from "../../src/migrations.ts";
 import { TABLE_SCOPES, type TableScope } from "../../src/scopes.ts";
-import { SHIPMENTS_CHAIN, SHIPMENTS_SCOPES } from "../../workers/shipment-notifier/shipments/chain.ts";
 import { createTestDatabase, type TestDatabase } from "../support/postgres.ts";
+import { readWorkerChains } from "../support/worker_chains.ts";
 
 // The house's, and those of the workers that keep records of their own.
-const CHAINS = [...HOUSE_CHAINS, ...OPTIONAL_CHAINS, SHIPMENTS_CHAIN];
+const WORKERS = await readWorkerChains();
+const CHAINS = [...HOUSE_CHAINS, ...OPTIONAL_CHAINS, ...WORKERS.map(({ chain }) => chain)];
 const SCHEMAS = `{${CHAINS.map((chain) => chain.name).join(",")}}`;
 // A chain not wired yet has no tables; its entries are checked from the moment it is.
-const SCOPES = Object.entries({ ...TABLE_SCOPES, ...SHIPMENTS_SCOPES }).filter(([table]) =>
-  CHAINS.some((chain) => table.startsWith(`${chain.name}.`))
-);
+const SCOPES = [TABLE_SCOPES, ...WORKERS.map(({ scopes }) => scopes)]
+  .flatMap((scopes): [string, TableScope][] => Object.entries(scopes))
+  .filter(([table]) => CHAINS.some((chain) => table.startsWith(`${chain.name}.`)));
 /** What the host login reaches by policies of its own; `row_security_host_test.ts` holds those to what they are for. */
 const HOST_TABLES = new Set(SCOPES.filter(([, { hosts }]) => hosts === true).map(([table]) => table));
 /** What it may read beside them: whether somebody sweeps, which is no tenant's. */

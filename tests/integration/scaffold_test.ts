@@ -1,0 +1,190 @@
+/**
+ * Makes workers as a user would, in a copy of this repository and in a project of its own, and holds that each is whole:
+ * formatted, linted, checked, tested, compiled, and doing its work.
+ */
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { runBinary, startBinary } from "../support/binary.ts";
+import { ROOT } from "../house/source_files.ts";
+import { waitFor } from "../support/wait_for.ts";
+
+const ORG = "5e716f96-2f9b-45d0-a368-7c34e80565e3";
+
+interface Said {
+  readonly code: number;
+  readonly text: string;
+}
+
+async function deno(folder: string, args: readonly string[]): Promise<Said> {
+  const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
+    args: [...args],
+    cwd: folder,
+    env: { NO_COLOR: "1" },
+    stdin: "null",
+  }).output();
+  return { code, text: new TextDecoder().decode(stdout) + new TextDecoder().decode(stderr) };
+}
+
+async function passes(folder: string, ...args: string[]): Promise<string> {
+  const { code, text } = await deno(folder, args);
+  assert.equal(code, 0, `deno ${args.join(" ")}\n${text}`);
+  return text;
+}
+
+/** This tree as it stands, without what is built. */
+async function copyTree(to: string): Promise<void> {
+  const { success, stdout } = await new Deno.Command("git", {
+    args: ["ls-files", "-co", "--exclude-standard", "-z"],
+    cwd: ROOT,
+  }).output();
+  assert.ok(success, "this test needs git");
+  for (const path of new TextDecoder().decode(stdout).split("\0").filter((one) => one !== "")) {
+    await Deno.mkdir(join(to, path, ".."), { recursive: true });
+    await Deno.copyFile(join(ROOT, path), join(to, path)).catch((error) => {
+      // Deleted, but not yet for git.
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+    });
+  }
+}
+
+/** A project's files with their texts. */
+async function snapshot(folder: string): Promise<Map<string, string>> {
+  const found = new Map<string, string>();
+  for await (const { name, isDirectory } of Deno.readDir(folder)) {
+    const path = join(folder, name);
+    if (name === "dist" || name === "node_modules") continue;
+    if (isDirectory) { for (const [inner, text] of await snapshot(path)) found.set(join(name, inner), text); }
+    else found.set(name, await Deno.readTextFile(path));
+  }
+  return found;
+}
+
+async function inFolder(test: (folder: string) => Promise<void>): Promise<void> {
+  const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "laneway-scaffold-" }));
+  try {
+    await test(folder);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+}
+
+/** Compiles a worker and lets it do one record's work on a file. Says so where no runtime base can be had. */
+async function works(
+  folder: string,
+  { worker, create, done, lane }: { worker: string; create: string; done: string; lane: string },
+): Promise<void> {
+  const { code, text } = await deno(folder, ["task", `compile:${worker}`]);
+  if (code !== 0 && text.includes("runtime base")) {
+    return void console.log(`NOT RUN: ${worker}'s binary: ${text.trim()}`);
+  }
+  assert.equal(code, 0, text);
+  const binary = join(folder, "dist", worker);
+  const store = `sqlite:${join(folder, `${worker}.db`)}`;
+  const line = { orgId: ORG, orgName: "Łódź", id: crypto.randomUUID(), reference: "№ 1" };
+  await Deno.writeTextFile(join(folder, "lines.ndjson"), `${JSON.stringify(line)}\n`);
+  const args = [create, "--create-orgs", "--file", join(folder, "lines.ndjson"), "--store", store];
+  for (const says of ["1 created, 0 already there", "0 created, 1 already there"]) {
+    const created = await runBinary(binary, args);
+    assert.equal(created.code, 0, created.errors);
+    assert.ok(created.out.includes(says), created.out);
+  }
+  const running = startBinary(binary, ["--store", store, "--http", "off"]);
+  try {
+    await waitFor(`${worker} to do its work`, () => running.log().includes(done), { timeoutMs: 20_000 });
+    assert.match(running.log(), new RegExp(`"lane":"${lane}"`));
+  } finally {
+    running.kill("SIGTERM");
+  }
+  assert.equal((await running.ended).code, 0, running.log());
+}
+
+const INSIDE = [
+  {
+    args: ["invoice-mailer", "MAIL_INVOICE"],
+    create: "create-invoices",
+    done: "mail_invoice.performed",
+    lane: "default",
+  },
+  {
+    args: ["order-shipper", "SHIP_ORDER_LINE", "--lane", "eu-west"],
+    create: "create-order-lines",
+    done: "ship_order_line.performed",
+    lane: "eu-west",
+  },
+  {
+    args: ["reindexer", "REINDEX", "--lane", "low", "--container"],
+    create: "create-reindex-jobs",
+    done: "reindex.performed",
+    lane: "low",
+  },
+] as const;
+
+Deno.test("workers made in this repository are formatted, linted, checked, tested, compiled, and do their work", async () => {
+  await inFolder(async (folder) => {
+    await copyTree(folder);
+    for (const { args } of INSIDE) await passes(folder, "task", "new-worker", ...args);
+    const made = await snapshot(folder);
+    for (const { args } of INSIDE) {
+      assert.match(await passes(folder, "task", "new-worker", ...args), /All of it stands; nothing was changed/);
+    }
+    assert.deepEqual(await snapshot(folder), made);
+    await passes(folder, "fmt", "--check");
+    await passes(folder, "lint", "-q");
+    await passes(folder, "check", "-q", "workers");
+    await passes(folder, "test", "-A", "-q", "tests/house", ...INSIDE.map(({ args: [worker] }) => `workers/${worker}`));
+    for (const { args: [worker], create, done, lane } of INSIDE) await works(folder, { worker, create, done, lane });
+  });
+});
+
+Deno.test("a worker made outside this repository is as whole, and a second one of its kind is its process alone", async () => {
+  await inFolder(async (folder) => {
+    const tool = join(ROOT, "tools/new_worker.ts");
+    await passes(folder, "run", "-A", tool, "parcel-tracker", "TRACK_PARCEL", "--lane", "eu");
+    const second = await passes(folder, "run", "-A", tool, "parcel-bulk", "TRACK_PARCEL", "--lane", "bulk");
+    assert.match(second, /the kind of the parcel-tracker/);
+    assert.match(await passes(folder, "task", "ok"), /13 passed/);
+    await works(folder, {
+      worker: "parcel-tracker",
+      create: "create-parcels",
+      done: "track_parcel.performed",
+      lane: "eu",
+    });
+  });
+});
+
+Deno.test("what cannot be made is refused before anything is written, saying what to do", async () => {
+  await inFolder(async (folder) => {
+    const tool = join(ROOT, "tools/new_worker.ts");
+    const refusals: readonly (readonly [args: string, says: RegExp])[] = [
+      ["", /without <worker-name>: give it as an argument/],
+      ["invoice-mailer", /without <WORK_KIND>: give it as an argument/],
+      ["InvoiceMailer MAIL_INVOICE", /worker name "InvoiceMailer": it must be/],
+      ["invoice-mailer mail_invoice", /work kind "mail_invoice": it must be/],
+      ["invoice-mailer MAIL_INVOICE more", /Cannot use more/],
+      ["invoice-mailer MAIL_INVOICE --lane a/b", /--lane "a\/b": it must be/],
+      ["invoice-mailer MAIL_INVOICE --colour", /--colour/],
+      ["invoice-mailer MAIL_ORG", /--record mail_request/],
+    ];
+    for (const [args, says] of refusals) {
+      const { code, text } = await deno(folder, ["run", "-A", tool, ...args.split(" ").filter((arg) => arg !== "")]);
+      assert.equal(code, 2, text);
+      assert.match(text, says);
+    }
+    assert.equal((await snapshot(folder)).size, 0);
+    await passes(folder, "run", "-A", tool, "invoice-mailer", "MAIL_INVOICE", "--dry-run");
+    assert.equal((await snapshot(folder)).size, 0);
+    await passes(folder, "run", "-A", tool, "invoice-mailer", "MAIL_INVOICE");
+    const made = await snapshot(folder);
+    for (
+      const [args, says] of [
+        ["invoice-mailer SEND_INVOICE", /invoice-mailer: it stands, for MAIL_INVOICE/],
+        ["invoice-sender SEND_INVOICE", /schema invoices is that of the invoice-mailer.*--record send_request/],
+      ] as const
+    ) {
+      const { code, text } = await deno(folder, ["run", "-A", tool, ...args.split(" ")]);
+      assert.equal(code, 2, text);
+      assert.match(text, says);
+    }
+    assert.deepEqual(await snapshot(folder), made);
+  });
+});

@@ -1,0 +1,82 @@
+/**
+ * What making a worker creates and changes, and what stands already. Nothing is written here.
+ *
+ * @module
+ */
+import { join } from "node:path";
+import { type ExistingWorker, type Project, read } from "../project.ts";
+import type { Change } from "./apply.ts";
+import { type Entry, sharedEntries } from "./entries.ts";
+import { formatted } from "./format.ts";
+import { BadName, type NewWorker, pluralOf } from "./names.ts";
+import { roleFiles, workerFiles } from "./template.ts";
+
+/** A plan. */
+export interface Plan {
+  readonly changes: readonly Change[];
+  /** What stands already and is left as it is. */
+  readonly stands: readonly string[];
+  /** The worker whose kind it serves; null when it has a kind of its own. */
+  readonly kindOf: string | null;
+}
+
+/** What is asked for beside the names. */
+export interface PlanOptions {
+  /** Whether it gets a service in the compose file. */
+  readonly container: boolean;
+}
+
+/**
+ * Plans a worker.
+ *
+ * @throws {BadName} Another worker has its name, or another record its schema.
+ * @throws {NoPlace} A file to be edited lacks its mark.
+ */
+export async function planWorker(project: Project, to: NewWorker, options: PlanOptions): Promise<Plan> {
+  const { root, laneway, workers } = project;
+  const definer = workers.find(({ name, kinds }) => name !== to.worker && kinds.includes(to.kind)) ?? null;
+  checkFree(workers, to, definer);
+  const own = definer === null ? await workerFiles(to, laneway) : await roleFiles(to, definer.name, laneway);
+  const entries: Entry[] = [
+    ...sharedEntries(project, to, { ...options, ownKind: definer === null }),
+    ...(await formatted(own, root)).map(({ path, text }) => ({
+      path,
+      what: "",
+      edit: (there: string | null) => there ?? text,
+    })),
+  ];
+  return { ...diff(root, entries), kindOf: definer?.name ?? null };
+}
+
+/** Runs entries one after the other, several on one file too; what comes out as it went in stands. */
+function diff(root: string, entries: readonly Entry[]): Pick<Plan, "changes" | "stands"> {
+  const changes = new Map<string, Change>();
+  const stands: string[] = [];
+  for (const { path, what, edit } of entries) {
+    const earlier = changes.get(path);
+    const before = earlier === undefined ? read(join(root, path)) : earlier.before;
+    const now = earlier?.after ?? before;
+    const after = edit(now);
+    if (after === null) continue;
+    if (after === now) stands.push(what === "" ? path : `${path}: ${what}`);
+    else changes.set(path, { path, before, after, what: [earlier?.what, what].filter(Boolean).join(", ") });
+  }
+  return { changes: [...changes.values()], stands };
+}
+
+function checkFree(workers: readonly ExistingWorker[], to: NewWorker, definer: ExistingWorker | null): void {
+  const itself = workers.find(({ name }) => name === to.worker);
+  if (itself !== undefined && !itself.kinds.includes(to.kind)) {
+    throw new BadName(
+      `Cannot make worker ${to.worker}: it stands, for ${itself.kinds.join(", ") || "kinds of its configuration"}; ` +
+        "choose another name, or add the kind to it by hand",
+    );
+  }
+  const schema = pluralOf(to.record);
+  const holder = workers.find(({ name, chains }) => name !== to.worker && chains.includes(schema));
+  if (definer !== null || holder === undefined) return;
+  throw new BadName(
+    `Cannot name the record ${to.record}: its schema ${schema} is that of the ${holder.name}; give another one, such as ` +
+      `--record ${to.kind.toLowerCase().split("_")[0]}_request`,
+  );
+}

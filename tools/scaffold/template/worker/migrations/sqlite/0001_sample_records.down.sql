@@ -1,0 +1,1 @@
+drop table sample_records_sample_records;
