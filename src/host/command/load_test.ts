@@ -38,7 +38,16 @@ const REFUSED: readonly (readonly [what: string, text: string, says: RegExp])[] 
   ["a kind's name", config({}, { kinds: { "dev-issue": { argv: ["a"] } } }), /kinds\.dev-issue .*upper snake case/],
   ["no duration", config({ argv: ["a"], timeLimit: "soon" }), /timeLimit "soon" .*number and a unit/],
   ["a duration out of range", config({ argv: ["a"], timeLimit: "1ms" }), /timeLimit "1ms" .*from 1000 ms/],
-  ["nice", config({ argv: ["a"], nice: 20 }), /kinds\.RUN\.nice 20 /],
+  ["nice", config({ argv: ["a"], nice: 20 }), /kinds\.RUN\.nice 20 .*: it must be at most 19$/],
+  ["a number as text", config({ argv: ["a"], nice: "5" }), /nice "5" .*: it must be a number$/],
+  ["a kind without a command", config({}), /kinds\.RUN\.argv of .*: it is missing: it must be a list$/],
+  ["a way there is not", config({ argv: ["a"], stdin: "file" }), /stdin "file" .*one of "none", "payload", "prompt"$/],
+  [
+    "a log that takes more than all may",
+    config({ argv: ["a"] }, { logs: { folder: "l", totalMiB: 4, perRunMiB: 8 } }),
+    /logs\.perRunMiB 8 .*more than totalMiB/,
+  ],
+
   [
     "a loader's variable",
     config({ argv: ["a"], env: { LD_PRELOAD: { from: "payload.x" } } }),
