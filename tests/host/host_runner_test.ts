@@ -208,6 +208,22 @@ Deno.test("check passes a host that is as it should be, and names each right too
     })
   ));
 
+Deno.test("check refuses a config that gives a command the runner's own key", () =>
+  withHosts((world) =>
+    withMachine({ world }, async ({ env, folder }) => {
+      const path = `${folder}/commands.json`;
+      const config = JSON.parse(await Deno.readTextFile(path));
+      config.kinds[KIND].env = { TOKEN: { secretFile: "key" } };
+      await Deno.writeTextFile(path, JSON.stringify(config));
+      const { code, out } = await runCli(["check"], { env, definition });
+      assert.equal(code, 1);
+      assert.match(
+        out.join("\n"),
+        /fail +grants +variable TOKEN gives commands the runner's own secret \(LANEWAY_REST_KEY_FILE\)/,
+      );
+    })
+  ));
+
 Deno.test("check tells a host without a row, an expired key and a server that is away", () =>
   withHosts((world) =>
     withMachine({ world }, async ({ env, folder }) => {
