@@ -141,7 +141,9 @@ export class LeaseKeeper {
       const ours = state !== null && state.token === item.claimToken;
       // Where completed items are not kept, the row is gone with the completion whose answer is on its way.
       const dropped = state === null && run.handlerSettled;
-      if (dropped || (ours && (state.status === "done" || state.status === "failed"))) {
+      const finished = ours && (state.status === "done" || state.status === "failed");
+      if (finished) run.finishedUnderClaim = true;
+      if (dropped || finished) {
         run.finishedElsewhere = true;
         return;
       }

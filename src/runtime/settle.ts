@@ -64,7 +64,7 @@ async function insist(
   for (let pauseMs = FIRST_PAUSE_MS;; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
     if (error instanceof ConflictError) {
       // Its command or another program finished it under this very claim, and it was moved away since.
-      if (run.finishedElsewhere) return "completed";
+      if (run.finishedUnderClaim) return "completed";
       logRefusal(run, verdict, doubt, logger);
       return "refused";
     }
