@@ -379,11 +379,9 @@ class WorkManagerImpl implements WorkManager {
   }
 
   async #appendAudit(rctx: RequestContext, rows: readonly Unaudited[]): Promise<void> {
-    const { audit } = this.#o;
-    if (audit === null) {
-      throw new ValidationError("audit", "Cannot write audit entries here: workers with a database do");
-    }
-    const createdAt = new Date(this.#o.clock.now());
+    const { audit, clock } = this.#o;
+    invariant(audit !== null, "a host's storage told of no dead letters to audit");
+    const createdAt = new Date(clock.now());
     const entries = rows.map((row): AuditEntry => ({
       id: row.auditId,
       orgId: row.orgId,
