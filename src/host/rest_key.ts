@@ -79,7 +79,9 @@ export class KeyRing {
     this.#refusals.set(at, { key, waitMs, untilMs });
     if (before !== undefined) return;
     this.#o.logger.error("host.key_refused", { right: at, error: text });
-    this.#o.notifier.notify(`key refused ${at}`, `The server refuses this host's key: ${text}`);
+    // A role that lost its rights is refused each of them: that is one trouble.
+    const cause = right === null ? "key refused *" : "key refused a right";
+    this.#o.notifier.notify(cause, `The server refuses this host's key: ${text}`);
   }
 
   /** Notes that a key served. */

@@ -181,6 +181,34 @@ Deno.test("a key that is refused while it runs is told once, and a new one in it
     })
   ));
 
+Deno.test("a host whose right to its heartbeat is revoked works on by its row as it reads, and it is told once", () =>
+  withHosts((world) =>
+    withMachine({ world }, async ({ env }) => {
+      const notices: string[] = [];
+      const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+        const { embeds: [embed] } = await request.json() as { embeds: { title: string }[] };
+        notices.push(embed?.title ?? "");
+        return new Response(null, { status: 204 });
+      });
+      const webhook = `http://127.0.0.1:${server.addr.port}/hook`;
+      try {
+        await serving({ ...env, LANEWAY_NOTICE_WEBHOOK: webhook }, async () => {
+          await beats(world, 1);
+          await world.db.adminSql("revoke update on queue.hosts from laneway_host");
+          await world.db.adminSql(
+            "revoke update (last_heartbeat_at, current_workers, updated_at) on queue.hosts from laneway_host",
+          );
+          await waitFor("the notice", () => notices.length > 0);
+          const item = await world.put();
+          await waitFor("the item's end", async () => await statusOf(world, item) === "done");
+        });
+        assert.deepEqual(notices, ["key refused a right"]);
+      } finally {
+        await server.shutdown();
+      }
+    })
+  ));
+
 Deno.test("check passes a host that is as it should be, and names each right too many", () =>
   withHosts((world) =>
     withMachine({ world }, async ({ env }) => {
