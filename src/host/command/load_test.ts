@@ -94,6 +94,16 @@ for (const [what, text, says] of REFUSED) {
   });
 }
 
+Deno.test("of a URL that is refused for its credentials none stands in the error, which goes into a log", () => {
+  for (const url of ["https://me:hunter2@h/x", "https://hunter2@h/{payload.r}", "https://h/x?key=hunter2&b=hunter2"]) {
+    assert.throws(() => parse(config({ argv: ["a"], clone: { url } })), (error: Error) => {
+      assert.ok(!error.message.includes("hunter2"), error.message);
+      assert.match(error.message, /clone\.url "https:\/\/.*h\/.*" of .*leave (?:them|it) (?:in|out)/);
+      return true;
+    });
+  }
+});
+
 Deno.test("no value of a variable stands in an error: it may be a secret", () => {
   const text = config({ argv: ["a"], env: { "BAD-NAME": "secret-value" } });
   assert.throws(() => parse(text), (error: Error) => !error.message.includes("secret-value"));
