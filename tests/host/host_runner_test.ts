@@ -3,9 +3,11 @@
  * cap, and its check.
  */
 import assert from "node:assert/strict";
+import { EMPTY_UUID } from "../../src/core/ids.ts";
 import type { HostRow, HostWindow } from "../../src/host/types.ts";
 import { definition } from "../../workers/host-runner/worker.ts";
 import { type CliResult, runCli, TestStop } from "../support/cli.ts";
+import { hasCurl } from "../support/has_curl.ts";
 import { type HostWorld, KIND, withHosts } from "../support/host_world.ts";
 import { waitFor } from "../support/wait_for.ts";
 
@@ -180,6 +182,40 @@ Deno.test("a key that is refused while it runs is told once, and a new one in it
       }
     })
   ));
+
+// Finishes its item, and goes on until it is told that it may end.
+const FINISHES_ITSELF = (url: string) =>
+  `curl --silent --fail --request PATCH --header "Authorization: Bearer $(cat "$(dirname "$OUT")/key")" \
+    --header "Content-Profile: queue" --header "Content-Type: application/json" \
+    --data '{{"status":"done","lease_expires_at":null,"updated_at":"now","updated_by":"${EMPTY_UUID}"}}' \
+    "${url}/work_items?id=eq.$LANEWAY_ITEM_ID&claims=eq.$LANEWAY_FENCE" && while [ ! -e "$OUT.go" ]; do sleep 0.05; done
+  echo ended >>"$OUT"; exit 1`;
+
+Deno.test("a command that finished its item itself goes on to its own end, though its lease is over and its row archived", async () => {
+  if (!await hasCurl()) return;
+  await withHosts((world) =>
+    withMachine({ world, script: FINISHES_ITSELF(world.rest.url) }, async ({ env, folder, out }) => {
+      const item = await world.put();
+      await serving(env, async () => {
+        await waitFor("its own write", async () => await statusOf(world, item) === "done");
+        // Some renewals later its row is gone, and after some more it may end.
+        await beats(world, 5);
+        assert.equal(await world.sql.work.archiveDone(0, { limit: 10, keep: true }), 1);
+        await beats(world, 10);
+        await Deno.writeTextFile(`${folder}/out.go`, "");
+        await waitFor(
+          "the attempt",
+          async () => (await world.db.adminSql("select 1 from queue.attempts")).length === 1,
+        );
+      }, ["--lease", "1s"]);
+      assert.deepEqual(await out(), ["ended"]);
+      assert.equal(await statusOf(world, item), "archived");
+      assert.deepEqual(await world.db.adminSql("select exit_code, signal from queue.attempts"), [
+        { exit_code: 1, signal: null },
+      ]);
+    })
+  );
+});
 
 Deno.test("a host whose right to its heartbeat is revoked works on by its row as it reads, and it is told once", () =>
   withHosts((world) =>

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import type { OwnedItem } from "../../src/work/storage.ts";
 import { ROOT } from "../house/source_files.ts";
+import { hasCurl } from "../support/has_curl.ts";
 import { type HostWorld, refOf, withHosts } from "../support/host_world.ts";
 
 const PAGE = `${ROOT}workers/host-runner/README.md`;
@@ -34,12 +35,6 @@ async function run(script: string, { orgId, item }: OwnedItem, world: HostWorld)
   const said = new TextDecoder().decode(stdout);
   assert.ok(success, said + new TextDecoder().decode(stderr));
   return said;
-}
-
-async function hasCurl(): Promise<boolean> {
-  const there = await Deno.stat("/usr/bin/curl").then(() => true, () => false);
-  if (!there) console.log("not run: there is no curl on this machine");
-  return there;
 }
 
 for (const [n, status] of ["done", "failed"].entries()) {
