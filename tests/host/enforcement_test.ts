@@ -3,8 +3,13 @@
  * same written straight through REST with the host's key.
  */
 import assert from "node:assert/strict";
+import { systemClock } from "../../src/core/clock.ts";
 import { EMPTY_UUID, newId } from "../../src/core/ids.ts";
+import { silentLogger } from "../../src/core/log.ts";
+import { noMetrics } from "../../src/core/metrics.ts";
 import type { AttemptRecord } from "../../src/host/types.ts";
+import { MemoryTopics } from "../../src/infra/memory_topics.ts";
+import { createManagers } from "../../src/managers.ts";
 import { createTenancyManager } from "../../src/tenancy/manager.ts";
 import { pruneHostOrgs } from "../../src/work/host_orgs.ts";
 import type { WorkItem } from "../../src/work/types.ts";
@@ -321,6 +326,21 @@ Deno.test("an org that has ended is taken off hosts' lists by the sweep, and its
     const parts = { storage: world.sql.work, tenancy };
     assert.equal(await pruneHostOrgs(rctx, parts), 1);
     assert.equal(await pruneHostOrgs(rctx, parts), 0);
+    const { json } = await world.raw("wsl1", "GET", "/work_items?select=org_id");
+    assert.deepEqual(json, [{ org_id: world.a }]);
+  }));
+
+Deno.test("an org that is ended through the manager is off the hosts' lists when that returns", () =>
+  withHosts(async (world) => {
+    await world.host("wsl1", { row: { orgIds: [world.b, world.a] } });
+    for (const orgId of [world.a, world.b]) await world.put({}, { orgId });
+    const keptMs = 1_000;
+    const { tenancy } = createManagers({
+      ...{ storages: world.sql, topics: new MemoryTopics(), clock: systemClock, logger: silentLogger },
+      ...{ metrics: noMetrics, kinds: [], itemRetentionMs: keptMs, keyRetentionMs: keptMs },
+      ...{ outboxRetentionMs: keptMs, markerRetentionMs: keptMs },
+    });
+    await tenancy.endOrg(tenancy.requestContext({ type: "WORKER", version: "test@1" }), world.b);
     const { json } = await world.raw("wsl1", "GET", "/work_items?select=org_id");
     assert.deepEqual(json, [{ org_id: world.a }]);
   }));
