@@ -183,6 +183,23 @@ Deno.test("a key that is refused while it runs is told once, and a new one in it
     })
   ));
 
+Deno.test("a runner that has stopped leaves a row that says that nothing runs", () =>
+  withHosts((world) =>
+    withMachine({ world, script: 'while [ ! -e "$OUT.go" ]; do sleep 0.05; done' }, async ({ env, folder }) => {
+      const holds = async () => {
+        const [row] = await world.db.adminSql("select current_workers as n from queue.hosts");
+        return row?.n;
+      };
+      await world.put();
+      // Seldom enough that no heartbeat of its own comes between the command's end and the stop.
+      await serving(env, async () => {
+        await waitFor("a heartbeat while it runs", async () => await holds() === 1);
+        await Deno.writeTextFile(`${folder}/out.go`, "");
+      }, ["--poll", "2s"]);
+      assert.equal(await holds(), 0);
+    })
+  ));
+
 // Finishes its item, and goes on until it is told that it may end.
 const FINISHES_ITSELF = (url: string) =>
   `curl --silent --fail --request PATCH --header "Authorization: Bearer $(cat "$(dirname "$OUT")/key")" \
