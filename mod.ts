@@ -223,6 +223,7 @@ export { createWorkerRuntime } from "./src/runtime/worker.ts";
 export type { Settings, StoreChoice } from "./src/runtime/settings.ts";
 export { type FlagKey, FLAGS, type FlagSection, type FlagValues, type ValueOf } from "./src/runtime/flags.ts";
 export type { AreaUrls, DatabaseUrls } from "./src/runtime/database_urls.ts";
+export { type DurationBounds, readEnvDuration } from "./src/runtime/env_duration.ts";
 export { readSecretFile, type SecretFile } from "./src/runtime/secret_file.ts";
 export { UsageError } from "./src/runtime/usage_error.ts";
 export { runWorker } from "./src/cli/program.ts";

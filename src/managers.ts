@@ -6,6 +6,7 @@
 import { createAuditManager } from "./audit/manager.ts";
 import type { AuditManager } from "./audit/types.ts";
 import type { Clock } from "./core/clock.ts";
+import { describeError } from "./core/describe_error.ts";
 import type { Logger } from "./core/log.ts";
 import type { Metrics } from "./core/metrics.ts";
 import type { Topics } from "./infra/topics.ts";
@@ -69,6 +70,12 @@ export function createManagers(options: ManagerOptions): Managers {
   const { storages, topics, clock, logger, metrics } = options;
   const tenancy = createTenancyManager(storages.tenancy, {
     clock,
+    async onOrgEnded(orgId) {
+      // Hosts go by their lists alone; the sweep looks too, for what a crash between the two leaves.
+      await storages.work.dropHostOrgs([orgId]).catch((error) => {
+        logger.warn("work.host_orgs_left_to_sweep", { error: describeError(error) });
+      });
+    },
     ...(options.sessionIdleMs === undefined ? {} : { sessionIdleMs: options.sessionIdleMs }),
     ...(options.sessionLifetimeMs === undefined ? {} : { sessionLifetimeMs: options.sessionLifetimeMs }),
   });

@@ -37,14 +37,14 @@ create table queue.attempts (
   claim_token       uuid        not null,
   attempt           integer     not null,
   host              text        collate "C" not null,
-  worker            text        collate "C" not null,
+  worker            text        collate "C" not null check (length(worker) <= 200),
   started_at        timestamptz not null,
   finished_at       timestamptz not null,
   duration_ms       float8      not null,
-  outcome           text        collate "C" not null,
-  reason            text        collate "C",
+  outcome           text        collate "C" not null check (length(outcome) <= 40),
+  reason            text        collate "C" check (length(reason) <= 40),
   exit_code         integer,
-  signal            text        collate "C",
+  signal            text        collate "C" check (length(signal) <= 40),
   stdout_tail       text        not null check (octet_length(stdout_tail) <= 16384),
   stderr_tail       text        not null check (octet_length(stderr_tail) <= 16384),
   stdout_cut_bytes  bigint      not null default 0,
@@ -72,7 +72,7 @@ create policy hosts_own_read on queue.hosts for select to laneway_host
   using (name = (select nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'host'));
 create policy hosts_own_beat on queue.hosts for update to laneway_host
   using (name = (select nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'host'))
-  with check (last_heartbeat_at is null or last_heartbeat_at <= now());
+  with check (last_heartbeat_at is null or (last_heartbeat_at <= now() and isfinite(last_heartbeat_at)));
 
 -- What it claimed, whatever became of it, and what it may claim.
 create policy work_items_host_read on queue.work_items for select to laneway_host using (
@@ -94,7 +94,8 @@ create policy work_items_host_read on queue.work_items for select to laneway_hos
 
 -- Before: what it may claim, and what it holds by a lease that has not passed. After: a state it may leave behind, written at
 -- the time it says, signed by nobody. A lease in the past is refused, as it would spend an attempt on nothing; one far ahead
--- is, as nobody could take the item back.
+-- is, as nobody could take the item back. What others count on from is bounded: a counter at its type's end or a time out of
+-- reach would fail the statement of whoever meets the row next, and with it all that is in its batch.
 create policy work_items_host_write on queue.work_items for update to laneway_host using (
   (status = 'claimed' and lease_expires_at > now()
     and host = (select nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'host'))
@@ -114,7 +115,10 @@ create policy work_items_host_write on queue.work_items for update to laneway_ho
 ) with check (
   host = (select nullif(current_setting('request.jwt.claims', true), '')::jsonb ->> 'host')
   and updated_at = now() and updated_by = '00000000-0000-0000-0000-000000000000'
-  and isfinite(available_at)
+  and available_at between timestamptz '2000-01-01 00:00:00Z' and now() + interval '36600 days'
+  and attempts between 0 and 1000000 and expiries between 0 and 1000000 and claims between 1 and 1000000000000
+  and length(coalesce(last_error, '')) <= 4000 and length(coalesce(note, '')) <= 4000
+  and length(coalesce(claimed_by, '')) <= 200
   and case status
     when 'claimed' then claim_token is not null and claimed_by is not null
       and lease_expires_at > now() and lease_expires_at <= now() + interval '1 hour'

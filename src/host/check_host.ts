@@ -11,6 +11,8 @@ import type { Check } from "../runtime/definition.ts";
 import { checkMachine } from "./check_machine.ts";
 import { checkKey, checkRights, checkServer } from "./check_rights.ts";
 import { checkRow, checkSweeper } from "./check_row.ts";
+import type { CommandConfig } from "./command/config.ts";
+import type { EnvSource } from "./command/environment.ts";
 import { explainConfig } from "./command/explain.ts";
 import { loadCommandConfig } from "./command/load.ts";
 import { DatabaseTime } from "./database_time.ts";
@@ -64,13 +66,28 @@ export async function checkHost(options: CheckHostOptions): Promise<Check[]> {
     const said = `${urls.join(", ")} is set: a host needs no database login, and one here is one more to lose`;
     found.push({ name: "settings", state: "warn", said });
   }
-  found.push(...await checkMachine(config));
+  found.push(...checkGrants(config, env), ...await checkMachine(config));
   try {
     found.push(...await checkRemote(options, kinds));
   } catch (error) {
     found.push({ name: "server", state: "fail", said: plainly(error) });
   }
   return found;
+}
+
+/** A command is given a narrower key by a config, and none of the runner's own secrets. */
+function checkGrants(config: CommandConfig, env: CheckHostOptions["env"]): Check[] {
+  const own = new Map(
+    Object.entries(env).filter(([name]) => name.endsWith("_FILE")).map(([name, path]) => [path, name]),
+  );
+  const granted = [config.env, ...Object.values(config.kinds).map((kind) => kind.env.sources)].flatMap(Object.entries);
+  return granted.flatMap(([name, source]: [string, EnvSource]): Check[] => {
+    const of = source.type === "secret" ? own.get(source.path) : undefined;
+    if (of === undefined) return [];
+    const said =
+      `variable ${name} gives commands the runner's own secret (${of}): issue one of their own, in another file`;
+    return [{ name: "grants", state: "fail", said }];
+  });
 }
 
 async function checkRemote(options: CheckHostOptions, kinds: readonly string[]): Promise<Check[]> {

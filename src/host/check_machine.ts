@@ -1,15 +1,19 @@
 /**
- * `check`: what a host's machine must bring along: each command's program and login, git, room on its disks.
+ * `check`: what a host's machine must bring along: each command's program and login, the tools the runner itself starts,
+ * its folders, room on its disks.
  *
  * @module
  */
-import { statfs } from "node:fs/promises";
+import { access, constants, statfs } from "node:fs/promises";
 import { boundText, describeError } from "../core/describe_error.ts";
 import type { Check } from "../runtime/definition.ts";
 import { EMPTY_UUID } from "../core/ids.ts";
 import type { CommandConfig, KindCommand } from "./command/config.ts";
 import { buildEnvironment, type EnvSource } from "./command/environment.ts";
+import type { FolderConfig } from "./command/folders.ts";
+import { wayOfFinding } from "./command/processes.ts";
 import { findProgram, SYSTEM_PATH } from "./command/program.ts";
+import { whyNoBase } from "./command/work_folders.ts";
 
 const MIB = 1_048_576;
 const DISK_FAIL_BYTES = 256 * MIB;
@@ -24,9 +28,33 @@ export async function checkMachine(config: CommandConfig): Promise<Check[]> {
   const usesGit = kinds.some((command) => command.clone !== null) ||
     Object.values(config.folders).some((folder) => folder.refresh !== null);
   if (usesGit) found.push(await checkGit());
-  for (const [name, folder] of Object.entries(config.folders)) found.push(await checkFolder(name, folder.path));
+  for (const [name, folder] of Object.entries(config.folders)) found.push(await checkFolder(name, folder));
   found.push(await checkDisk("work disk", config.work.base), await checkDisk("log disk", config.logs.folder));
+  found.push(...await checkWorkFolder(config.work.base), ...await checkTools(kinds));
   return found;
+}
+
+/** What the runner itself starts beside the commands, found as it finds it when a run begins. */
+async function checkTools(kinds: readonly KindCommand[]): Promise<Check[]> {
+  const tools: readonly (readonly [program: string, why: string])[] = [
+    ["/bin/sh", "it begins each command's process group"],
+    ...kinds.some(({ nice }) => nice > 0) ? [["nice", "a kind of the config sets nice"] as const] : [],
+    ...wayOfFinding() === "grep" ? [["grep", "processes that escaped a run are found by it"] as const] : [],
+  ];
+  const found: string[] = [];
+  const missing: Check[] = [];
+  for (const [program, why] of tools) {
+    const path = await findProgram(program, SYSTEM_PATH);
+    if (path !== null) found.push(path);
+    else missing.push({ name: "tools", state: "fail", said: `there is no ${program}: install it, as ${why}` });
+  }
+  return missing.length > 0 ? missing : [{ name: "tools", state: "ok", said: found.join(", ") }];
+}
+
+/** Whether the runner would start over its work folder. */
+async function checkWorkFolder(base: string): Promise<Check[]> {
+  const why = await whyNoBase(base).catch(describeError);
+  return why === null ? [] : [{ name: "work folder", state: "fail", said: `${base} cannot be used: ${why}` }];
 }
 
 /** Whether a kind's program is there and its login test passes, in the environment its runs have. */
@@ -80,11 +108,25 @@ async function checkGit(): Promise<Check> {
     : { name: "git", state: "fail", said: `${git} --version ${ended}` };
 }
 
-async function checkFolder(name: string, path: string): Promise<Check> {
-  const isFolder = await Deno.stat(path).then((info) => info.isDirectory, () => false);
-  return isFolder
-    ? { name: `folder ${name}`, state: "ok", said: path }
-    : { name: `folder ${name}`, state: "fail", said: `${path} is no folder: clone or make it, as the runner's user` };
+async function checkFolder(name: string, { path, refresh }: FolderConfig): Promise<Check> {
+  const fail = (why: string): Check => ({ name: `folder ${name}`, state: "fail", said: `${path} ${why}` });
+  if (!await isFolder(path)) return fail("is no folder: clone or make it, as the runner's user");
+  if (refresh === null) return { name: `folder ${name}`, state: "ok", said: path };
+  const git = `${path}/.git`;
+  if (!await isFolder(git)) {
+    return fail("is no git checkout, and the config refreshes it: clone it, as the runner's user");
+  }
+  const { uid } = await Deno.stat(git);
+  if (uid !== null && uid !== Deno.uid()) {
+    return fail("is a checkout of another user, which git refuses to refresh: chown -R it to the runner's user");
+  }
+  const writable = await access(git, constants.W_OK).then(() => true, () => false);
+  if (!writable) return fail("cannot be written to, and the config refreshes it: add it to ReadWritePaths of the unit");
+  return { name: `folder ${name}`, state: "ok", said: `${path}, brought to ${refresh.ref}` };
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return await Deno.stat(path).then((info) => info.isDirectory, () => false);
 }
 
 /** Room on the disk of a folder, which may be still to be made. */

@@ -27,7 +27,43 @@ Deno.test("a program on the command's PATH is found, and disks are looked at whe
   assert.match(command ?? "", /^ok command DEV_ISSUE: \/(usr\/)?bin\/true$/);
   assert.match(work ?? "", /^(ok|warn) work disk: \d+ MiB free on FOLDER$/);
   assert.match(logs ?? "", /^(ok|warn) log disk: \d+ MiB free on FOLDER$/);
-  assert.deepEqual(more, []);
+  assert.equal(more.length, 1);
+  assert.match(more[0] ?? "", /^ok tools: \/bin\/sh$/);
+});
+
+Deno.test("what the runner itself starts is looked for: nice where a kind sets it", async () => {
+  const lines = await findings({ nice: 5 });
+  assert.match(lines.at(-1) ?? "", /^ok tools: \/bin\/sh, \/(usr\/)?bin\/nice$/);
+});
+
+Deno.test("a work folder that a start would refuse fails the check too: a file, or one that others may write to", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "laneway-machine-" });
+  try {
+    await Deno.writeTextFile(`${folder}/file`, "");
+    await Deno.mkdir(`${folder}/open`);
+    await Deno.chmod(`${folder}/open`, 0o777);
+    const of = async (base: string) =>
+      (await findings({}, { work: { base } })).filter((line) => line.includes("work folder")).join();
+    assert.match(await of(`${folder}/file`), /^fail work folder: .*\/file cannot be used: it is no folder/);
+    assert.match(await of(`${folder}/open`), /^fail work folder: .*others than the runner's user could write to it/);
+    assert.equal(await of(folder), "");
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
+});
+
+Deno.test("a folder that runs refresh must be a checkout that the runner's user owns", async () => {
+  const folder = await Deno.makeTempDir({ prefix: "laneway-machine-" });
+  try {
+    const of = async () =>
+      (await findings({}, { folders: { prompts: { path: folder, refresh: { ref: "origin/main" } } } }))
+        .find((line) => line.includes("folder prompts"));
+    assert.match(await of() ?? "", /^fail folder prompts: .* is no git checkout/);
+    await Deno.mkdir(`${folder}/.git`);
+    assert.match(await of() ?? "", /^ok folder prompts: .*, brought to origin\/main$/);
+  } finally {
+    await Deno.remove(folder, { recursive: true });
+  }
 });
 
 Deno.test("a program that its PATH lacks fails with the PATH", async () => {

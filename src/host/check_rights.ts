@@ -18,6 +18,7 @@ const AT_ONCE = 4;
 
 const NO_ITEM = `/work_items?id=eq.${EMPTY_UUID}&org_id=eq.${EMPTY_UUID}`;
 const NO_HOST = "/hosts?name=eq.-";
+const NO_STEP = "/sweep_steps?step=eq.-";
 const NO_ATTEMPT = `/attempts?item_id=eq.${EMPTY_UUID}&org_id=eq.${EMPTY_UUID}`;
 
 interface Right {
@@ -26,26 +27,40 @@ interface Right {
   readonly request: ProbeRequest;
 }
 
-/** What a host does. */
+/** What a claim and what follows it write. */
+const CLAIM_COLUMNS = [
+  ...["status", "ready", "claimed_by", "claim_token", "lease_expires_at", "attempts", "claims", "expiries"],
+  ...["available_at", "last_error", "note", "audit_id", "updated_at", "updated_by", "host"],
+];
+const BEAT_COLUMNS = ["last_heartbeat_at", "current_workers", "updated_at"];
+const ATTEMPT_COLUMNS = [
+  ...["org_id", "item_id", "claim_token", "attempt", "worker", "started_at", "finished_at", "duration_ms", "outcome"],
+  ...["reason", "exit_code", "signal", "stdout_tail", "stderr_tail", "stdout_cut_bytes", "stderr_cut_bytes"],
+];
+
+/** What a host does, with every column it writes: a right to some of them is not enough. */
 const NEEDED: readonly Right[] = [
   { what: "read items", request: { method: "GET", path: "/work_items?limit=0" } },
   { what: "read its row", request: { method: "GET", path: "/hosts?limit=0" } },
   { what: "read attempts", request: { method: "GET", path: "/attempts?limit=0" } },
+  { what: "read when somebody swept", request: { method: "GET", path: "/sweep_steps?limit=0" } },
+  { what: "write claims", request: { method: "PATCH", path: NO_ITEM, body: nulls(CLAIM_COLUMNS) } },
+  { what: "write its heartbeat", request: { method: "PATCH", path: NO_HOST, body: nulls(BEAT_COLUMNS) } },
   {
-    what: "write a claim",
-    request: { method: "PATCH", path: NO_ITEM, body: { status: "claimed", claim_token: null } },
+    what: "store attempts",
+    request: { method: "POST", path: "/attempts", body: { ...nulls(ATTEMPT_COLUMNS), host: "-" } },
   },
-  { what: "write its heartbeat", request: { method: "PATCH", path: NO_HOST, body: { current_workers: 0 } } },
-  { what: "store attempts", request: { method: "POST", path: "/attempts", body: { host: "-" } } },
 ];
 
 /** Columns that only enqueuers set. */
 const ITEM_COLUMNS = [
   ...["org_id", "id", "kind", "lane", "payload", "priority", "weight", "host_preference"],
-  ...["idempotency_key", "max_attempts", "target_id", "created_at", "created_by"],
+  ...["idempotency_key", "max_attempts", "target_id", "created_at", "created_by", "request_id", "traceparent"],
 ];
 /** Columns that only the operators of the fleet set. */
-const HOST_COLUMNS = ["name", "enabled", "org_ids", "kinds", "weights", "priority_floor", "lane", "windows", "note"];
+const HOST_COLUMNS = [
+  ...["name", "enabled", "org_ids", "kinds", "weights", "priority_floor", "lane", "windows", "note", "created_at"],
+];
 
 /** What a host must be refused. */
 const FORBIDDEN: readonly Right[] = [
@@ -63,10 +78,24 @@ const FORBIDDEN: readonly Right[] = [
   { what: "delete hosts", request: { method: "DELETE", path: NO_HOST } },
   { what: "change attempts", request: { method: "PATCH", path: NO_ATTEMPT, body: { outcome: "done" } } },
   { what: "delete attempts", request: { method: "DELETE", path: NO_ATTEMPT } },
+  { what: "change when somebody swept", request: { method: "PATCH", path: NO_STEP, body: { last_run_at: null } } },
+  { what: "say that somebody swept", request: { method: "POST", path: "/sweep_steps", body: { step: null } } },
+  { what: "delete when somebody swept", request: { method: "DELETE", path: NO_STEP } },
   { what: "read finished items", request: { method: "GET", path: "/work_history?limit=0" } },
   { what: "read idempotency keys", request: { method: "GET", path: "/work_keys?limit=0" } },
   { what: "read orgs", request: { method: "GET", path: "/orgs?limit=0", schema: "core" } },
   { what: "read audit entries", request: { method: "GET", path: "/audit_entries?limit=0", schema: "activity" } },
+];
+
+/** What row security hides. One row that shows is enough. */
+const OTHERS: readonly { readonly what: string; readonly table: string; readonly path: (me: string) => string }[] = [
+  { what: "other hosts' rows", table: "hosts", path: (me) => `/hosts?select=name&name=neq.${me}&limit=1` },
+  { what: "other hosts' attempts", table: "attempts", path: (me) => `/attempts?select=host&host=neq.${me}&limit=1` },
+  {
+    what: "items that others hold",
+    table: "work_items",
+    path: (me) => `/work_items?select=id&status=eq.claimed&or=(host.is.null,host.neq.${me})&limit=1`,
+  },
 ];
 
 /** Whether the server answers and takes the key. The rest need not be looked at when it does not. */
@@ -111,10 +140,6 @@ export async function checkRights(probe: RestProbe, host: string): Promise<Check
   const name = "rights";
   const needed = await inTurn(NEEDED, async (right) => ({ right, answer: await probe(right.request) }));
   const forbidden = await inTurn(FORBIDDEN, async (right) => ({ right, answer: await probe(right.request) }));
-  const others = await probe({
-    method: "GET",
-    path: `/hosts?select=name&name=neq.${encodeURIComponent(host)}&limit=1`,
-  });
   const missing = needed.filter(({ answer }) => !isGranted(answer)).map(({ right, answer }) =>
     fail(
       name,
@@ -124,8 +149,15 @@ export async function checkRights(probe: RestProbe, host: string): Promise<Check
   const excess = forbidden.filter(({ answer }) => isGranted(answer)).map(({ right }) =>
     fail(name, `it may ${right.what}, which no host must: revoke it, or issue a key for the role ${HOST_ROLE}`)
   );
-  if (!Array.isArray(others.body) || others.body.length > 0) {
-    excess.push(fail(name, "it may read other hosts' rows: row security of queue.hosts is off or passed by"));
+  const me = encodeURIComponent(host);
+  const others = await inTurn(
+    OTHERS,
+    async (of) => ({ of, answer: await probe({ method: "GET", path: of.path(me) }) }),
+  );
+  for (const { of, answer } of others) {
+    // Not let in at all is told above.
+    if (!isGranted(answer) || (Array.isArray(answer.body) && answer.body.length === 0)) continue;
+    excess.push(fail(name, `it may read ${of.what}: row security of queue.${of.table} is off or passed by`));
   }
   if (missing.length + excess.length > 0) return [...missing, ...excess];
   const said = "it may read and write its claims, its heartbeat and its attempts, and nothing else";
@@ -141,6 +173,10 @@ function isGranted({ status, code, message }: ProbeAnswer): boolean {
   if (status === 401 || status === 403) return false;
   return !["PGRST106", "PGRST205", "42P01", "PGRST204", "42703"].includes(code ?? "") && status !== 406 &&
     !(status === 404 && code !== null);
+}
+
+function nulls(columns: readonly string[]): Record<string, null> {
+  return Object.fromEntries(columns.map((column) => [column, null]));
 }
 
 async function inTurn<T, R>(items: readonly T[], run: (item: T) => Promise<R>): Promise<R[]> {

@@ -14,9 +14,9 @@ const NO_SCHEMA: ProbeAnswer = { ...ANSWER, status: 406, code: "PGRST106", body:
 function plain({ method, path, body, schema = "queue" }: ProbeRequest): ProbeAnswer {
   if (schema !== "queue") return NO_SCHEMA;
   const [column = ""] = Object.keys(body as object | undefined ?? {});
-  if (method === "GET") return /^\/(work_items|hosts|attempts)\b/.test(path) ? ANSWER : DENIED;
+  if (method === "GET") return /^\/(work_items|hosts|attempts|sweep_steps)\b/.test(path) ? ANSWER : DENIED;
   if (method === "PATCH" && path.startsWith("/work_items")) return column === "status" ? ANSWER : DENIED;
-  if (method === "PATCH" && path.startsWith("/hosts")) return column === "current_workers" ? ANSWER : DENIED;
+  if (method === "PATCH" && path.startsWith("/hosts")) return column === "last_heartbeat_at" ? ANSWER : DENIED;
   return method === "POST" && path === "/attempts" ? BY_POLICY : DENIED;
 }
 
@@ -71,12 +71,31 @@ Deno.test("a right too few is a failure that says how to grant it", async () => 
   assert.match(said.join("\n"), /^it may not store attempts \(403 42501\): grant it/);
 });
 
-Deno.test("a key that sees another host's row fails", async () => {
-  const said = await failuresOf((request) =>
-    request.path.includes("name=neq.") ? { ...ANSWER, body: [{ name: "other" }] } : plain(request)
-  );
-  assert.match(said[0] ?? "", /other hosts' rows/);
+Deno.test("a right to some of the columns that a host writes is a right too few", async () => {
+  const body = (request: ProbeRequest) => Object.keys(request.body as object | undefined ?? {});
+  const lacks = (column: string) => failuresOf((request) => body(request).includes(column) ? DENIED : plain(request));
+  assert.match((await lacks("audit_id")).join(), /^it may not write claims/);
+  assert.match((await lacks("updated_at")).join(), /^it may not write claims .*it may not write its heartbeat/);
+  assert.match((await lacks("stdout_tail")).join(), /^it may not store attempts/);
 });
+
+for (
+  const [table, filter, says] of [
+    ["hosts", "name=neq.", "other hosts' rows"],
+    ["attempts", "host=neq.", "other hosts' attempts"],
+    ["work_items", "host.neq.", "items that others hold"],
+  ] as const
+) {
+  Deno.test(`a key that sees what row security hides fails: ${says}`, async () => {
+    const said = await failuresOf((request) =>
+      request.path.startsWith(`/${table}?`) && request.path.includes(filter)
+        ? { ...ANSWER, body: [{ name: "other" }] }
+        : plain(request)
+    );
+    assert.equal(said.length, 1);
+    assert.match(said[0] ?? "", new RegExp(`may read ${says}: row security of queue.${table} is off`));
+  });
+}
 
 Deno.test("nothing that is tried could change a row", async () => {
   const tried: ProbeRequest[] = [];

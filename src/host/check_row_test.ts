@@ -1,23 +1,11 @@
 import assert from "node:assert/strict";
+import { NOON, ROW } from "../../tests/support/host_row.ts";
 import { UnavailableError } from "../core/errors.ts";
 import { FakeClock } from "../core/fake_clock.ts";
 import { checkRow, checkSweeper } from "./check_row.ts";
 import type { ProbeAnswer } from "./rest_probe.ts";
 import type { HostApi, HostRow } from "./types.ts";
 
-const NOON = Date.parse("2026-06-02T12:00:00Z");
-const ROW: HostRow = {
-  name: "wsl1",
-  enabled: true,
-  orgIds: ["a"],
-  kinds: ["DEV_ISSUE"],
-  weights: ["light"],
-  priorityFloor: 5,
-  lane: "default",
-  windows: [{ name: "day", timeZone: "UTC", days: [], from: "08:00", to: "18:00", maxInFlight: 2, weights: null }],
-  lastHeartbeatAt: null,
-  currentWorkers: 0,
-};
 const FACTS = { host: "wsl1", lane: "default", kinds: ["DEV_ISSUE"] };
 
 async function statesOf(

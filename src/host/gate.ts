@@ -9,6 +9,7 @@ import { describeError } from "../core/describe_error.ts";
 import { isInstance, UnavailableError } from "../core/errors.ts";
 import type { Logger } from "../core/log.ts";
 import type { DatabaseTime } from "./database_time.ts";
+import { KeyRefusedError } from "./rest_key.ts";
 import { decideClaim, excessOf, isAllowance } from "./policy_rules.ts";
 import type { ClaimAllowance, ClaimRefusal, HostApi, HostRow, Notifier } from "./types.ts";
 import { nextOpening, openWindow } from "./windows.ts";
@@ -63,7 +64,8 @@ export class HostGate {
   #atCap = false;
   /** Whether the cap let the last claim have less than it asked for. */
   #heldBack = false;
-  #beatFailed = false;
+  /** Why the heartbeat cannot be written; null while the last try wrote it. */
+  #beatFailure: unknown = null;
   #countFailed = false;
 
   constructor(options: HostGateOptions) {
@@ -158,16 +160,16 @@ export class HostGate {
     const sentMs = clock.monotonic();
     try {
       const beat = await api.beat(inFlight);
-      if (this.#beatFailed) this.#o.logger.info("host.heartbeat_back");
-      this.#beatFailed = false;
+      if (this.#beatFailure !== null) this.#o.logger.info("host.heartbeat_back");
+      this.#beatFailure = null;
       this.#reading = { row: beat?.row ?? null, sentMs };
       this.#failure = null;
     } catch (error) {
-      this.#warnOnce(this.#beatFailed, "host.heartbeat_failed", error);
-      this.#beatFailed = true;
+      this.#warnOnce(this.#beatFailure !== null, "host.heartbeat_failed", error);
+      this.#beatFailure = error;
       await this.#readOnly();
-      // Where nothing can be reached, or the key is refused, the claims say so: one trouble is one notice.
-      if (isInstance(this.#failure, UnavailableError)) return;
+      // Where nothing can be reached the claims say so, a refused key its ring: one trouble is one notice.
+      if (isInstance(this.#failure, UnavailableError) || isInstance(error, KeyRefusedError)) return;
       notifier.notify("heartbeat failed", `Host ${host} cannot write its heartbeat: ${describeError(error)}`);
     }
   }
@@ -205,11 +207,12 @@ export class HostGate {
       this.#note(answer, null);
       return answer;
     }
-    throw new UnavailableError(
-      `Cannot claim for host ${host} as its row and the database's time were not read within a poll`,
-      "not-executed",
-      this.#failure === null ? {} : { cause: this.#failure },
-    );
+    const cause = this.#failure ?? this.#beatFailure;
+    const why = this.#failure === null && this.#beatFailure !== null
+      ? "its heartbeat, which alone tells the database's time that leases go by, has never been written"
+      : "its row and the database's time were not read within a poll";
+    const text = `Cannot claim for host ${host} as ${why}`;
+    throw new UnavailableError(text, "not-executed", cause === null ? {} : { cause });
   }
 
   /** One line a change of reason, not one a poll. */

@@ -1,27 +1,16 @@
 import assert from "node:assert/strict";
+// Noon is the database's time at the start of each test, a year off the host's own clock.
+import { NOON, ROW } from "../../tests/support/host_row.ts";
 import { UnavailableError, ValidationError } from "../core/errors.ts";
 import { FakeClock } from "../core/fake_clock.ts";
 import type { LogFields, Logger } from "../core/log.ts";
 import { DatabaseTime } from "./database_time.ts";
 import { HostGate } from "./gate.ts";
 import { isAllowance } from "./policy_rules.ts";
+import { KeyRefusedError } from "./rest_key.ts";
 import type { AttemptRecord, ClaimAllowance, ClaimRefusal, HostApi, HostBeat, HostRow } from "./types.ts";
 
 const POLL_MS = 30_000;
-/** Database time at the start of each test: noon, a day off the host's own clock. */
-const NOON = Date.parse("2026-06-02T12:00:00Z");
-const ROW: HostRow = {
-  name: "wsl1",
-  enabled: true,
-  orgIds: ["a"],
-  kinds: ["DEV_ISSUE"],
-  weights: ["light"],
-  priorityFloor: 5,
-  lane: "default",
-  windows: [{ name: "day", timeZone: "UTC", days: [], from: "08:00", to: "18:00", maxInFlight: 2, weights: null }],
-  lastHeartbeatAt: null,
-  currentWorkers: 0,
-};
 
 /** The host's rows in the test's hands. */
 class FakeApi implements HostApi {
@@ -240,6 +229,15 @@ Deno.test("losing the heartbeat's write stops no work: the row alone is read, an
     ]);
     assert.ok(notices.length > 0 && notices.every((cause) => cause === "heartbeat failed"));
   });
+});
+
+Deno.test("a heartbeat that is refused from the start claims nothing and says so: leases need the database's time", async () => {
+  const it = world();
+  it.api.failing.beat = new KeyRefusedError("Cannot PATCH /hosts: the server answered 403", "not-executed");
+  await assert.rejects(it.gate.allow(1), /heartbeat, which alone tells the database's time.*has never been written/);
+  it.api.time.note(NOON);
+  assert.equal(reasonOf(await it.gate.allow(1)), "up to 1", "once it is known the heartbeat is but accounting");
+  assert.deepEqual(it.notices, [], "the key ring has told it");
 });
 
 Deno.test("losing the count for the accounting leaves the heartbeat written, without it", async () => {

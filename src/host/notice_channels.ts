@@ -57,7 +57,10 @@ export class NoticeRefused extends Error {
 const MAX_TITLE = 256;
 const MAX_DESCRIPTION = 4_000;
 const RED = 0xd83a3a;
-const MAX_ANSWER_BYTES = 1_048_576;
+// A page of issues with long bodies: cut off it would be no list, and every notice a new issue.
+const MAX_ANSWER_BYTES = 8_388_608;
+/** Open bugs looked through, the newest first, for one of the same title. */
+const [A_PAGE, MAX_PAGES] = [50, 10];
 const AGENT = "laneway-host-runner";
 
 /** A Discord webhook, or whatever takes its embeds. */
@@ -102,8 +105,13 @@ export function githubChannel({ repo, token, apiUrl = "https://api.github.com" }
     name: "github",
     async send({ cause, text, at, source }, request) {
       const title = boundText(`[${source}] ${cause}`, MAX_TITLE);
-      const open = await request({ method: "GET", url: `${url}?state=open&labels=bug&per_page=100`, headers });
-      if (Array.isArray(open) && open.some((issue) => titleOf(issue) === title)) return;
+      for (let page = 1; page <= MAX_PAGES; page++) {
+        const query = `state=open&labels=bug&per_page=${A_PAGE}${page === 1 ? "" : `&page=${page}`}`;
+        const open = await request({ method: "GET", url: `${url}?${query}`, headers });
+        if (!Array.isArray(open)) throw new NoticeRefused("its open issues came as no list", { transient: false });
+        if (open.some((issue) => titleOf(issue) === title)) return;
+        if (open.length < A_PAGE) break;
+      }
       // Indented, so that nothing in it is read as markup or rings a bell.
       const quoted = text.split("\n").map((line) => `    ${line}`).join("\n");
       const body = `${source}, first seen ${at.toISOString()}:\n\n${quoted}\n`;

@@ -207,6 +207,19 @@ Deno.test("without a channel a notice is a line of the log", async () => {
   });
 });
 
+Deno.test("an issue that is open is not opened again, however many bugs and however long ones were opened since", async () => {
+  await withServer(async (world) => {
+    const others = Array.from({ length: 50 }, (_, n) => ({ title: `bug ${n}`, body: "x".repeat(60_000) }));
+    const { make, received } = world;
+    world.answer = ({ path }) =>
+      Response.json(path.endsWith("&page=2") ? [{ title: "[host-runner@wsl1] clone failed" }] : others);
+    const notifier = make({ channels: [github(world.url)] });
+    notifier.notify("clone failed", "x");
+    await notifier.close();
+    assert.deepEqual(received.map(({ method }) => method), ["GET", "GET"]);
+  });
+});
+
 function github(url: string): NoticeChannel {
   return githubChannel({ repo: "acme/infra", token: TOKEN, apiUrl: url });
 }
@@ -218,7 +231,7 @@ Deno.test("a cause opens one issue labelled bug, with the token in its header al
     make({ channels: [github(url)] }).notify("clone failed", "git says:\n@acme no");
     await waitFor("the issue", () => received.length === 2);
     const [asked, opened] = received;
-    assert.equal(asked?.path, "/repos/acme/infra/issues?state=open&labels=bug&per_page=100");
+    assert.equal(asked?.path, "/repos/acme/infra/issues?state=open&labels=bug&per_page=50");
     assert.deepEqual([opened?.method, opened?.path], ["POST", "/repos/acme/infra/issues"]);
     assert.equal(opened?.headers.get("authorization"), `Bearer ${TOKEN}`);
     assert.deepEqual([opened?.body.title, opened?.body.labels], ["[host-runner@wsl1] clone failed", ["bug"]]);

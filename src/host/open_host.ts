@@ -66,10 +66,12 @@ export interface OpenHost {
   readonly topics: Topics;
   /** Rejects when the server does not answer. */
   ping(): Promise<void>;
-  /** Ends the heartbeat. */
+  /** Writes a last heartbeat, bounded, and ends it. */
   close(): Promise<void>;
 }
 
+// A server that does not answer holds up no end.
+const LAST_BEAT_MS = 1_000;
 // Retentions are kept by workers with a database; a completed row is left for them to move.
 const KEPT_MS = 1;
 
@@ -100,6 +102,10 @@ export function openHost(options: OpenHostOptions): OpenHost {
       await api.read();
     },
     async close() {
+      // The row's last word is what the host holds then, and not what it held while it drained.
+      const told = new AbortController();
+      await Promise.race([gate.tick().then(() => told.abort()), clock.sleep(LAST_BEAT_MS, told.signal)]);
+      told.abort();
       closing.abort();
       await beating;
       await topics.close();
@@ -116,7 +122,7 @@ function managersOf(
   const tenancy = createHostTenancy();
   const audit = absentManager<AuditManager>("audit entries");
   const work = createWorkManager({
-    ...{ storage, tenancy, audit, topics, clock, logger, metrics, kinds },
+    ...{ storage, tenancy, audit: null, topics, clock, logger, metrics, kinds },
     itemRetentionMs: KEPT_MS,
     keyRetentionMs: KEPT_MS,
   });

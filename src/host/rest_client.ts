@@ -76,6 +76,9 @@ const MAX_TRIES = 5;
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 8_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
+/** After calls that asked in vain to the last: from twice the first to the longest, while none is answered. */
+const FIRST_REST_MS = 1_000;
+const LONGEST_REST_MS = 10_000;
 const BUSY = new Set([408, 429, 502, 503, 504]);
 /** Rolled back, and worth another try: serialization, deadlock, a lock or a statement that took too long. */
 const ROLLED_BACK = new Set(["40001", "40P01", "55P03", "57014"]);
@@ -84,8 +87,10 @@ const ROLLED_BACK = new Set(["40001", "40P01", "55P03", "57014"]);
 export class RestClient {
   readonly #o: Required<Omit<RestClientOptions, "apiKey" | "stop">> & Pick<RestClientOptions, "apiKey" | "stop">;
   readonly #keys: KeyRing;
-  /** What a server that is busy asked for: no call before. */
+  /** What a server that is busy asked for, or one that is away is given: no call before. */
   #notBeforeMs = -Infinity;
+  /** Calls that asked in vain to the last, one after the other. */
+  #inVain = 0;
 
   /** @throws {SettingsError} The URL cannot be used. */
   constructor(options: RestClientOptions) {
@@ -109,11 +114,15 @@ export class RestClient {
         throw unsure ? new UnavailableError(describeError(error), "unknown", { cause: error }) : error;
       });
       const met = await this.#once(request, key);
-      if (met.answer !== undefined) return { ...met.answer, unsure };
+      if (met.answer !== undefined) {
+        this.#inVain = 0;
+        return { ...met.answer, unsure };
+      }
       unsure ||= met.mayHaveRun && request.method !== "GET";
       const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** (tries - 1), LONGEST_PAUSE_MS) * this.#o.random();
       const late = clock.monotonic() + pauseMs > untilMs;
       if (!met.again || tries >= MAX_TRIES || late || stop?.aborted) {
+        if (met.again) this.#rest();
         throw met.error(unsure ? "unknown" : "not-executed");
       }
       await clock.sleep(pauseMs, stop);
@@ -123,7 +132,7 @@ export class RestClient {
   /** Waits for the server's rest to end, and gives the key of this try. @throws {UnavailableError} It is not to be made. */
   async #admit(request: RestRequest, untilMs: number): Promise<string> {
     await this.#waitForTurn(request, untilMs);
-    return await this.#keys.key(request.path);
+    return await this.#keys.key(rightOf(request));
   }
 
   /** A busy server's `Retry-After` holds for every call, or they would all ask in place of the one that was told. */
@@ -132,9 +141,15 @@ export class RestClient {
     if (waitMs <= 0) return;
     if (this.#notBeforeMs > untilMs || this.#o.stop?.aborted) {
       const seconds = Math.ceil(waitMs / 1_000);
-      throw new UnavailableError(`${named(request)}: the server asked for ${seconds} s of rest`, "not-executed");
+      throw new UnavailableError(`${named(request)}: the server is given ${seconds} s of rest`, "not-executed");
     }
     await this.#o.clock.sleep(waitMs * (1 + this.#o.random() / 10), this.#o.stop);
+  }
+
+  /** A server that is away is not asked all the more by whoever comes next: its fleet would meet it coming back. */
+  #rest(): void {
+    const restMs = Math.min(FIRST_REST_MS * 2 ** ++this.#inVain, LONGEST_REST_MS) * (0.5 + this.#o.random() / 2);
+    this.#notBeforeMs = Math.max(this.#notBeforeMs, this.#o.clock.monotonic() + restMs);
   }
 
   async #once(request: RestRequest, key: string): Promise<Met> {
@@ -160,7 +175,7 @@ export class RestClient {
       if (!Array.isArray(json) && !(status !== 200 && told.empty)) {
         return noAnswer(request, new Error(`it answered ${status} with what is no list of rows`));
       }
-      this.#keys.accepted(request.path);
+      this.#keys.accepted(rightOf(request));
       return { answer: { rows: Array.isArray(json) ? json : [], total: told.total } };
     }
     const { code, message } = saidBy(json);
@@ -171,7 +186,7 @@ export class RestClient {
       (safe === "" ? "" : ` (${safe})`);
     const byPolicy = code === "42501" && message.includes("row-level security");
     if (status === 401 || (status === 403 && !byPolicy)) {
-      this.#keys.refused(key, { path: status === 401 ? null : request.path, text });
+      this.#keys.refused(key, { right: status === 401 ? null : rightOf(request), text });
       return { again: false, mayHaveRun: false, error: () => new KeyRefusedError(text, "not-executed") };
     }
     if (BUSY.has(status) || ROLLED_BACK.has(code)) {
@@ -230,8 +245,13 @@ function headersOf(request: RestRequest, { key, apiKey }: { readonly key: string
   return headers;
 }
 
-function named({ method, path }: RestRequest): string {
-  return `Cannot ${method} ${path}`;
+function named(request: RestRequest): string {
+  return `Cannot ${rightOf(request)}`;
+}
+
+/** What a key needs a right to: a table's rows may be read by a key that may not write them. */
+function rightOf({ method, path }: RestRequest): string {
+  return `${method} ${path}`;
 }
 
 function hint(status: number): string {

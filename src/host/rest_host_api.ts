@@ -7,6 +7,7 @@ import * as z from "zod";
 import type { Clock } from "../core/clock.ts";
 import { boundText } from "../core/describe_error.ts";
 import { ValidationError } from "../core/errors.ts";
+import { wordsOf } from "../core/shape_words.ts";
 import type { DatabaseTime } from "./database_time.ts";
 import type { RestClient } from "./rest_client.ts";
 import { eq } from "./rest_filters.ts";
@@ -127,7 +128,7 @@ class RestHostApi implements HostApi {
 
   /** @throws {ValidationError} It cannot be read: nothing may be claimed by it. */
   #toRow(raw: unknown): HostRow {
-    const parsed = schema.safeParse(raw);
+    const parsed = schema.safeParse(raw, { error: wordsOf });
     if (!parsed.success) {
       const [issue] = parsed.error.issues;
       const path = ["hosts", ...issue?.path ?? []].map(String).join(".");

@@ -32,7 +32,7 @@ interface Refusal {
 
 const FIRST_WAIT_MS = 5_000;
 const LONGEST_WAIT_MS = 300_000;
-/** What a refusal of the key itself is noted under; a refusal of one table's rights under the table's path. */
+/** What a refusal of the key itself is noted under; a refusal of one right under what was asked, `PATCH /hosts`. */
 const EVERYTHING = "*";
 
 /**
@@ -48,27 +48,28 @@ export class KeyRing {
   }
 
   /**
-   * The key for a call.
+   * The key for a call. A right to write that was refused keeps no read from being asked: losing a heartbeat stops no work.
    *
+   * @param right What is asked: `GET /hosts`.
    * @throws {UnavailableError} It cannot be read, or was refused and is not to be tried again yet.
    */
-  async key(path: string): Promise<string> {
+  async key(right: string): Promise<string> {
     const key = await this.#read();
-    for (const at of [EVERYTHING, path]) {
+    for (const at of [EVERYTHING, right]) {
       const refusal = this.#refusals.get(at);
       if (refusal === undefined || refusal.key !== key || this.#o.clock.monotonic() >= refusal.untilMs) continue;
       const seconds = Math.ceil((refusal.untilMs - this.#o.clock.monotonic()) / 1_000);
-      throw new KeyRefusedError(
-        `Cannot ask the server as it refused this host's key: it is tried again in ${seconds} s, another one at once`,
-        "not-executed",
-      );
+      const what = at === EVERYTHING
+        ? "Cannot ask the server as it refused this host's key"
+        : `Cannot ${at} as the server refused this host's key the right to`;
+      throw new KeyRefusedError(`${what}: it is tried again in ${seconds} s, another one at once`, "not-executed");
     }
     return key;
   }
 
-  /** Notes that the server refused a key, as a whole or for one path. */
-  refused(key: string, { path, text }: { readonly path: string | null; readonly text: string }): void {
-    const at = path ?? EVERYTHING;
+  /** Notes that the server refused a key, as a whole (null) or one right. */
+  refused(key: string, { right, text }: { readonly right: string | null; readonly text: string }): void {
+    const at = right ?? EVERYTHING;
     const nowMs = this.#o.clock.monotonic();
     const before = this.#refusals.get(at);
     // Calls that were on their way together are refused together: that is one refusal.
@@ -77,15 +78,17 @@ export class KeyRing {
     const untilMs = nowMs + waitMs * (0.5 + this.#o.random() / 2);
     this.#refusals.set(at, { key, waitMs, untilMs });
     if (before !== undefined) return;
-    this.#o.logger.error("host.key_refused", { path: at, error: text });
-    this.#o.notifier.notify(`key refused ${at}`, `The server refuses this host's key: ${text}`);
+    this.#o.logger.error("host.key_refused", { right: at, error: text });
+    // A role that lost its rights is refused each of them: that is one trouble.
+    const cause = right === null ? "key refused *" : "key refused a right";
+    this.#o.notifier.notify(cause, `The server refuses this host's key: ${text}`);
   }
 
   /** Notes that a key served. */
-  accepted(path: string): void {
+  accepted(right: string): void {
     if (this.#refusals.size === 0) return;
-    if (this.#refusals.delete(EVERYTHING) || this.#refusals.delete(path)) this.#o.logger.info("host.key_accepted");
-    this.#refusals.delete(path);
+    const [asWhole, forThis] = [this.#refusals.delete(EVERYTHING), this.#refusals.delete(right)];
+    if (asWhole || forThis) this.#o.logger.info("host.key_accepted", { right: asWhole ? EVERYTHING : right });
   }
 
   async #read(): Promise<string> {
@@ -93,7 +96,7 @@ export class KeyRing {
       return await this.#o.readKey();
     } catch (cause) {
       const text = `Cannot read this host's key: ${describeError(cause)}`;
-      this.refused("", { path: null, text });
+      this.refused("", { right: null, text });
       throw new KeyRefusedError(text, "not-executed", { cause });
     }
   }

@@ -9,7 +9,9 @@
  * @module
  */
 import * as z from "zod";
+import { boundText } from "../core/describe_error.ts";
 import { ValidationError } from "../core/errors.ts";
+import { wordsOf } from "../core/shape_words.ts";
 import type { HostWindow } from "./types.ts";
 
 /** The most windows of one host, for `parseWindows`. */
@@ -18,6 +20,7 @@ export const MAX_WINDOWS = 50;
 /** The most items at once that a window may allow. */
 export const MAX_IN_FLIGHT = 2_000;
 
+const MAX_SHOWN = 120;
 const DAY_MINUTES = 24 * 60;
 const WEEK = 7;
 const DAYS = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
@@ -35,7 +38,8 @@ const schema = z.array(
     from: time,
     to: time,
     maxInFlight: z.int().min(0).max(MAX_IN_FLIGHT),
-    weights: z.array(z.string().regex(WEIGHT)).max(20).nullable().default(null),
+    weights: z.array(z.string().regex(WEIGHT, "a weight is lower-case letters, digits and dashes")).max(20).nullable()
+      .default(null),
   }),
 ).max(MAX_WINDOWS);
 
@@ -45,11 +49,19 @@ const schema = z.array(
  * @throws {ValidationError} Naming the window and its field: nothing may be claimed under windows that cannot be read.
  */
 export function parseWindows(value: unknown): HostWindow[] {
-  const parsed = schema.safeParse(value);
+  const parsed = schema.safeParse(value, { error: wordsOf });
   if (parsed.success) return parsed.data;
   const issue = parsed.error.issues[0];
   const path = ["windows", ...(issue?.path ?? [])].map(String).join(".");
-  throw new ValidationError(path, `Cannot read the host's ${path}: ${issue?.message ?? "it is no list of windows"}`);
+  const found = (issue?.path ?? []).reduce<unknown>(
+    (under, step) => typeof under === "object" && under !== null ? Reflect.get(under, step) : undefined,
+    value,
+  );
+  const shown = found === undefined ? "" : ` ${boundText(JSON.stringify(found), MAX_SHOWN)}`;
+  throw new ValidationError(
+    path,
+    `Cannot read the host's ${path}${shown}: ${issue?.message ?? "it is no list of windows"}`,
+  );
 }
 
 /** The window that holds at a moment, epoch milliseconds: the first in order that does; null when none does. */

@@ -136,14 +136,20 @@ Deno.test("windows are read from the row's JSON, days and weights left out meani
 
 const BAD: readonly (readonly [what: string, value: unknown, field: string, says: RegExp])[] = [
   ["no list", { night: true }, "windows", /list|array/],
-  ["null", null, "windows", /array/],
+  ["null", null, "windows", /windows null: it must be a list$/],
   ["a zone nobody knows", [{ ...BASE, timeZone: "Europe/Berln" }], "windows.0.timeZone", /IANA/],
   ["an offset as a zone", [{ ...BASE, timeZone: "+02:00" }], "windows.0.timeZone", /IANA/],
   ["a time beyond the day", [{ ...BASE, from: "24:00" }], "windows.0.from", /00:00 to 23:59/],
   ["a time with seconds", [{ ...BASE, to: "10:00:00" }], "windows.0.to", /00:00 to 23:59/],
   ["a day 0", [BASE, { ...BASE, days: [0] }], "windows.1.days.0", /1/],
-  ["half an item", [{ ...BASE, maxInFlight: 0.5 }], "windows.0.maxInFlight", /int/],
-  ["no cap", [{ ...BASE, maxInFlight: undefined }], "windows.0.maxInFlight", /number/],
+  [
+    "half an item",
+    [{ ...BASE, maxInFlight: 0.5 }],
+    "windows.0.maxInFlight",
+    /maxInFlight 0\.5: it must be a whole number$/,
+  ],
+  ["no cap", [{ ...BASE, maxInFlight: undefined }], "windows.0.maxInFlight", /maxInFlight: it is missing/],
+  ["a weight in capitals", [{ ...BASE, weights: ["Light"] }], "windows.0.weights.0", /"Light": a weight is lower-case/],
   ["a misspelled field", [{ ...BASE, weight: ["light"] }], "windows.0", /weight/],
 ];
 

@@ -28,8 +28,10 @@ export interface HttpOptions {
 
 /** A listening server. */
 export interface HttpServer {
-  /** `http://host:port`, as a person would open it. */
+  /** `http://host:port`, as a person would open it on this machine. */
   readonly url: string;
+  /** Where it listens: `0.0.0.0:9464`, which others reach too, is told apart from `127.0.0.1:9464`. */
+  readonly address: string;
   readonly port: number;
   /** Stops listening; open requests get one second. */
   stop(): Promise<void>;
@@ -46,9 +48,10 @@ export function startHttp(options: HttpOptions): HttpServer {
   const abort = new AbortController();
   const server = listen(options, abort.signal);
   const port = server.addr.port;
-  const host = reachableHost(options.host);
+  const at = (host: string) => `${host.includes(":") ? `[${host}]` : host}:${port}`;
   return {
-    url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    url: `http://${at(reachableHost(options.host))}`,
+    address: at(options.host),
     port,
     async stop() {
       // Aborted only when a request will not end: an abort after a clean shutdown throws where nobody catches it.

@@ -22,6 +22,23 @@ async function ask(server: HttpServer, path: string, init?: RequestInit): Promis
   return [response.status, await response.json()];
 }
 
+Deno.test("it says where it listens, and where a person on this machine would open it", async () => {
+  for (
+    const [host, address, url] of [
+      ["127.0.0.1", "127.0.0.1", "http://127.0.0.1"],
+      ["0.0.0.0", "0.0.0.0", "http://127.0.0.1"],
+      ["::", "[::]", "http://[::1]"],
+    ] as const
+  ) {
+    const server = start({ host });
+    try {
+      assert.deepEqual([server.address, server.url], [`${address}:${server.port}`, `${url}:${server.port}`]);
+    } finally {
+      await server.stop();
+    }
+  }
+});
+
 Deno.test("each probe answers from its own source, 503 with reasons when it is not well", async () => {
   const sick = (reason: string) => ({ ok: false, reasons: [reason] });
   const server = start({ health: () => sick("the loop is stuck"), ready: () => Promise.resolve(sick("draining")) });

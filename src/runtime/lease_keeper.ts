@@ -85,7 +85,8 @@ export class LeaseKeeper {
   /** One statement for every running item. False when it failed, or was not answered within its bound. */
   async #renewAll(): Promise<boolean> {
     const { clock, work, leaseMs } = this.#o;
-    const runs = [...this.#runs].filter((run) => run.cause !== "LEASE_LOST" && !run.released);
+    // What is finished under its claim has no lease any more, and may have been moved away by the next look.
+    const runs = [...this.#runs].filter((run) => run.cause !== "LEASE_LOST" && !run.released && !run.finishedElsewhere);
     if (runs.length === 0) {
       this.#o.onIdle();
       return true;
@@ -140,7 +141,9 @@ export class LeaseKeeper {
       const ours = state !== null && state.token === item.claimToken;
       // Where completed items are not kept, the row is gone with the completion whose answer is on its way.
       const dropped = state === null && run.handlerSettled;
-      if (dropped || (ours && (state.status === "done" || state.status === "failed"))) {
+      const finished = ours && (state.status === "done" || state.status === "failed");
+      if (finished) run.finishedUnderClaim = true;
+      if (dropped || finished) {
         run.finishedElsewhere = true;
         return;
       }

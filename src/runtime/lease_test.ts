@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { gate, WorkerRig } from "../../tests/support/worker_rig.ts";
-import { UnavailableError } from "../core/errors.ts";
+import { ConflictError, UnavailableError } from "../core/errors.ts";
 import type { WorkManager } from "../work/manager.ts";
 import type { WorkHandler } from "../work/types.ts";
 
@@ -81,6 +81,30 @@ Deno.test("a renewal refused because the item is finished under this very claim 
     assert.equal(rig.logged("lease.lost"), 0);
     answer.open();
     await rig.until("settled", () => rig.counts.get("laneway_items_settled_total TASK default completed") === 1);
+  }));
+
+Deno.test("a run whose item somebody finished under its claim goes on to its own end, also once the item was moved away", () =>
+  WorkerRig.with(async (rig) => {
+    const ctx = await rig.org();
+    await rig.enqueue(ctx);
+    const task = patient(rig);
+    let reads = 0;
+    rig.start(task.handle, {
+      work: {
+        extendLeases: async (claimed, leaseMs) =>
+          (await rig.managers.work.extendLeases(claimed, leaseMs)).map(() => false),
+        readClaim: ({ orgId }, { id, claimToken }) => {
+          const state = { orgId, id, status: "done", token: claimToken, leaseLive: false } as const;
+          return Promise.resolve(reads++ === 0 ? state : null);
+        },
+        complete: () => Promise.reject(new ConflictError("it was moved away")),
+      },
+    });
+    await rig.clock.tick(1.1 * LEASE_MS);
+    assert.deepEqual([reads, task.abortedAtMs], [1, []], "it is known once and for all");
+    task.end();
+    await rig.until("settled", () => rig.counts.get("laneway_items_settled_total TASK default completed") === 1);
+    assert.deepEqual([rig.logged("lease.lost"), rig.logged("work.outcome_refused")], [0, 0]);
   }));
 
 /** How many items there are. */

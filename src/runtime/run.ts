@@ -60,8 +60,10 @@ export class Run {
   holdsSlot = false;
   /** Whether the outcome is written, refused or given up: the lease is no longer kept. */
   released = false;
-  /** Whether the item is known to be finished under this very claim. */
+  /** Whether the item needs no lease any more: it is finished under this very claim, or gone. */
   finishedElsewhere = false;
+  /** Whether it was seen to be finished under this very claim. */
+  finishedUnderClaim = false;
   /** Called once, when the run is told to stop. */
   onAbort: (run: Run) => void = nothing;
   /** Settles when the item was handed back while its handler, told to stop, went on; null while it was not. */

@@ -87,7 +87,7 @@ async function serveBehindProbes(options: ServeOptions, phase: Phase, http: Http
   let said = false;
   // Not at once: a start that fails is told in one line, the error's.
   const sayListening = () => {
-    if (http !== null && !said) logger.info("http.listening", { url: http.url });
+    if (http !== null && !said) logger.info("http.listening", { address: http.address, url: http.url });
     said = true;
   };
   const chains = servedChainsOf(options.definition, options.settings);
@@ -133,7 +133,7 @@ async function run({ options, phase, open, built, http }: Run): Promise<number> 
     version: versionOf(definition),
     commit: definition.commit,
     store: open.name,
-    http: http?.url,
+    http: http?.address,
   });
   options.onRunning?.({ parts: open.parts, runtime, httpUrl: http?.url ?? null });
   await aborted(stop.stopping);

@@ -63,6 +63,8 @@ async function insist(
   let doubt = false;
   for (let pauseMs = FIRST_PAUSE_MS;; pauseMs = Math.min(pauseMs * 2, LONGEST_PAUSE_MS)) {
     if (error instanceof ConflictError) {
+      // Its command or another program finished it under this very claim, and it was moved away since.
+      if (run.finishedUnderClaim) return "completed";
       logRefusal(run, verdict, doubt, logger);
       return "refused";
     }
@@ -116,6 +118,7 @@ function outcomeOf(verdict: Exclude<Verdict, { type: "drop" }>, told: unknown): 
     case "complete":
       return "completed";
     case "fail":
+      if (told === "FINISHED") return "completed";
       return told === "RETRIED" ? "retried" : "dead_lettered";
     case "defer":
       return "deferred";

@@ -30,6 +30,8 @@ export interface TenancyManagerOptions {
   readonly sessionIdleMs?: number;
   /** A session is over this long after it began, however much it is used, milliseconds. Default 30 days. */
   readonly sessionLifetimeMs?: number;
+  /** Told of an org that has just ended, for what lies in other areas. Waited for; must not reject. */
+  readonly onOrgEnded?: (orgId: string) => Promise<void>;
 }
 
 const DAY_MS = 86_400_000;
@@ -46,12 +48,14 @@ class TenancyManagerImpl implements TenancyManager {
   readonly #clock: Clock;
   readonly #sessionIdleMs: number;
   readonly #sessionLifetimeMs: number;
+  readonly #onOrgEnded: (orgId: string) => Promise<void>;
 
   constructor(storage: TenancyStorage, options: TenancyManagerOptions) {
     this.#storage = storage;
     this.#clock = options.clock ?? systemClock;
     this.#sessionIdleMs = options.sessionIdleMs ?? 7 * DAY_MS;
     this.#sessionLifetimeMs = options.sessionLifetimeMs ?? 30 * DAY_MS;
+    this.#onOrgEnded = options.onOrgEnded ?? (() => Promise.resolve());
   }
 
   requestContext(app: AppContext, options: { requestId?: string; traceparent?: string } = {}): RequestContext {
@@ -122,6 +126,7 @@ class TenancyManagerImpl implements TenancyManager {
   async endOrg(_rctx: RequestContext, orgId: string): Promise<void> {
     const id = checkId("orgId", orgId);
     if (!await this.#storage.endOrg(id)) throw new NotFoundError(`Cannot end org ${id}: there is no such org`);
+    await this.#onOrgEnded(id);
   }
 
   async memberContext(rctx: RequestContext, orgId: string, userId: string): Promise<OpContext> {

@@ -1,6 +1,7 @@
 /**
  * Keeps hosts' lists free of orgs that have ended. The lists are the queue's, the orgs are tenancy's, and no statement spans
- * the two: until the sweep has been here a host may still claim what an org that has just ended left behind.
+ * the two. An org that is ended through the manager is taken off at once; until the sweep has been here a host may still claim
+ * what an org left behind that was ended otherwise, or by a process that crashed before it took it off.
  *
  * @module
  */

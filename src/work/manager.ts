@@ -32,8 +32,8 @@ export interface ClaimOptions {
   readonly order?: ClaimOrder;
 }
 
-/** What `fail` decided. */
-export type FailOutcome = "RETRIED" | "DEAD_LETTERED";
+/** What `fail` decided. `FINISHED`: the item was finished under this very claim before, and stays as it is. */
+export type FailOutcome = "RETRIED" | "DEAD_LETTERED" | "FINISHED";
 
 /** Operations on work items. */
 export interface WorkManager extends RelaySink {

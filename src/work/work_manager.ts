@@ -46,7 +46,8 @@ import type { ClaimedItem, EnqueueOptions, EnqueueResult, NewWorkItem, Payload, 
 export interface WorkManagerOptions {
   readonly storage: WorkStorage;
   readonly tenancy: TenancyManager;
-  readonly audit: AuditManager;
+  /** Null where the core area is out of reach, on a host: entries are left to the sweep of workers with a database. */
+  readonly audit: AuditManager | null;
   readonly topics: Topics;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -187,8 +188,8 @@ class WorkManagerImpl implements WorkManager {
     }
     const policy = this.#kinds.get(item.kind)?.retry ?? DEFAULT_RETRY;
     const delayMs = retryDelay(item.attempts, policy, this.#random());
-    await this.#settler.settle({ ...ref, to: "retry", delayMs, error: described });
-    return "RETRIED";
+    const outcome = await this.#settler.settle({ ...ref, to: "retry", delayMs, error: described });
+    return outcome === "ALREADY" ? "FINISHED" : "RETRIED";
   }
 
   async defer(ctx: OpContext, item: WorkItem, delayMs: number, note: string | null = null): Promise<void> {
@@ -368,6 +369,7 @@ class WorkManagerImpl implements WorkManager {
   }
 
   async #auditQuietly(row: Unaudited, app: string): Promise<void> {
+    if (this.#o.audit === null) return;
     try {
       await this.#appendAudit(this.#o.tenancy.requestContext({ type: "WORKER", version: app }), [row]);
     } catch (error) {
@@ -377,7 +379,9 @@ class WorkManagerImpl implements WorkManager {
   }
 
   async #appendAudit(rctx: RequestContext, rows: readonly Unaudited[]): Promise<void> {
-    const createdAt = new Date(this.#o.clock.now());
+    const { audit, clock } = this.#o;
+    invariant(audit !== null, "a host's storage told of no dead letters to audit");
+    const createdAt = new Date(clock.now());
     const entries = rows.map((row): AuditEntry => ({
       id: row.auditId,
       orgId: row.orgId,
@@ -390,7 +394,7 @@ class WorkManagerImpl implements WorkManager {
       detail: { kind: row.kind, attempts: row.attempts, error: row.lastError },
       createdAt,
     }));
-    await this.#o.audit.appendEntries(rctx, entries);
+    await audit.appendEntries(rctx, entries);
     await this.#storage.clearAudit(rows);
   }
 }

@@ -3,8 +3,13 @@
  * same written straight through REST with the host's key.
  */
 import assert from "node:assert/strict";
+import { systemClock } from "../../src/core/clock.ts";
 import { EMPTY_UUID, newId } from "../../src/core/ids.ts";
+import { silentLogger } from "../../src/core/log.ts";
+import { noMetrics } from "../../src/core/metrics.ts";
 import type { AttemptRecord } from "../../src/host/types.ts";
+import { MemoryTopics } from "../../src/infra/memory_topics.ts";
+import { createManagers } from "../../src/managers.ts";
 import { createTenancyManager } from "../../src/tenancy/manager.ts";
 import { pruneHostOrgs } from "../../src/work/host_orgs.ts";
 import type { WorkItem } from "../../src/work/types.ts";
@@ -187,6 +192,15 @@ Deno.test("a host's write leaves a row only in a state it may leave: each bad on
       "signed by a user": { updated_by: world.a },
       "dated back": { updated_at: new Date(0) },
       "for a time without end": { available_at: "infinity" },
+      "for a time out of reach": { available_at: "9999-12-31T00:00:00Z" },
+      "for a time before there was any": { available_at: "0044-03-15 00:00:00+00 BC" },
+      "with a count that no later claim could add to": { claims: "9223372036854775807" },
+      "with a count below none": { claims: 0 },
+      "with attempts that no later claim could add to": { attempts: 2_147_483_647 },
+      "with expiries that no sweep could add to": { expiries: 2_147_483_647 },
+      "with an error of a megabyte": { last_error: "x".repeat(1_000_000) },
+      "with a note of a megabyte": { note: "x".repeat(1_000_000) },
+      "by a worker of a megabyte": { claimed_by: "x".repeat(1_000_000) },
     };
     for (const [why, fields] of Object.entries(claims)) {
       const { status, json } = await world.raw("wsl1", "PATCH", `/work_items?id=eq.${id}`, claimBody("wsl1", fields));
@@ -260,6 +274,12 @@ Deno.test("a host sees and beats its own row alone, and stores attempts as itsel
     assert.deepEqual((await world.raw("host-1", "PATCH", "/hosts?name=eq.host-2", { current_workers: 7 })).json, []);
     const ahead = { last_heartbeat_at: new Date(Date.now() + 60_000) };
     assert.equal((await world.raw("host-1", "PATCH", "/hosts?name=eq.host-1", ahead)).status, 403);
+    const never = { last_heartbeat_at: "-infinity" };
+    assert.equal(
+      (await world.raw("host-1", "PATCH", "/hosts?name=eq.host-1", never)).status,
+      403,
+      "no age is counted from",
+    );
     const attempt: AttemptRecord = {
       ...{ orgId: world.a, itemId: newId(), claimToken: newId(), attempt: 1, host: "host-1", worker: "w" },
       ...{ startedAt: new Date(), finishedAt: new Date(), durationMs: 1.5, ...FAILED },
@@ -306,6 +326,21 @@ Deno.test("an org that has ended is taken off hosts' lists by the sweep, and its
     const parts = { storage: world.sql.work, tenancy };
     assert.equal(await pruneHostOrgs(rctx, parts), 1);
     assert.equal(await pruneHostOrgs(rctx, parts), 0);
+    const { json } = await world.raw("wsl1", "GET", "/work_items?select=org_id");
+    assert.deepEqual(json, [{ org_id: world.a }]);
+  }));
+
+Deno.test("an org that is ended through the manager is off the hosts' lists when that returns", () =>
+  withHosts(async (world) => {
+    await world.host("wsl1", { row: { orgIds: [world.b, world.a] } });
+    for (const orgId of [world.a, world.b]) await world.put({}, { orgId });
+    const keptMs = 1_000;
+    const { tenancy } = createManagers({
+      ...{ storages: world.sql, topics: new MemoryTopics(), clock: systemClock, logger: silentLogger },
+      ...{ metrics: noMetrics, kinds: [], itemRetentionMs: keptMs, keyRetentionMs: keptMs },
+      ...{ outboxRetentionMs: keptMs, markerRetentionMs: keptMs },
+    });
+    await tenancy.endOrg(tenancy.requestContext({ type: "WORKER", version: "test@1" }), world.b);
     const { json } = await world.raw("wsl1", "GET", "/work_items?select=org_id");
     assert.deepEqual(json, [{ org_id: world.a }]);
   }));

@@ -3,9 +3,11 @@
  * cap, and its check.
  */
 import assert from "node:assert/strict";
+import { EMPTY_UUID } from "../../src/core/ids.ts";
 import type { HostRow, HostWindow } from "../../src/host/types.ts";
 import { definition } from "../../workers/host-runner/worker.ts";
 import { type CliResult, runCli, TestStop } from "../support/cli.ts";
+import { hasCurl } from "../support/has_curl.ts";
 import { type HostWorld, KIND, withHosts } from "../support/host_world.ts";
 import { waitFor } from "../support/wait_for.ts";
 
@@ -181,6 +183,85 @@ Deno.test("a key that is refused while it runs is told once, and a new one in it
     })
   ));
 
+Deno.test("a runner that has stopped leaves a row that says that nothing runs", () =>
+  withHosts((world) =>
+    withMachine({ world, script: 'while [ ! -e "$OUT.go" ]; do sleep 0.05; done' }, async ({ env, folder }) => {
+      const holds = async () => {
+        const [row] = await world.db.adminSql("select current_workers as n from queue.hosts");
+        return row?.n;
+      };
+      await world.put();
+      // Seldom enough that no heartbeat of its own comes between the command's end and the stop.
+      await serving(env, async () => {
+        await waitFor("a heartbeat while it runs", async () => await holds() === 1);
+        await Deno.writeTextFile(`${folder}/out.go`, "");
+      }, ["--poll", "2s"]);
+      assert.equal(await holds(), 0);
+    })
+  ));
+
+// Finishes its item, and goes on until it is told that it may end.
+const FINISHES_ITSELF = (url: string) =>
+  `curl --silent --fail --request PATCH --header "Authorization: Bearer $(cat "$(dirname "$OUT")/key")" \
+    --header "Content-Profile: queue" --header "Content-Type: application/json" \
+    --data '{{"status":"done","lease_expires_at":null,"updated_at":"now","updated_by":"${EMPTY_UUID}"}}' \
+    "${url}/work_items?id=eq.$LANEWAY_ITEM_ID&claims=eq.$LANEWAY_FENCE" && while [ ! -e "$OUT.go" ]; do sleep 0.05; done
+  echo ended >>"$OUT"; exit 1`;
+
+Deno.test("a command that finished its item itself goes on to its own end, though its lease is over and its row archived", async () => {
+  if (!await hasCurl()) return;
+  await withHosts((world) =>
+    withMachine({ world, script: FINISHES_ITSELF(world.rest.url) }, async ({ env, folder, out }) => {
+      const item = await world.put();
+      await serving(env, async () => {
+        await waitFor("its own write", async () => await statusOf(world, item) === "done");
+        // Some renewals later its row is gone, and after some more it may end.
+        await beats(world, 5);
+        assert.equal(await world.sql.work.archiveDone(0, { limit: 10, keep: true }), 1);
+        await beats(world, 10);
+        await Deno.writeTextFile(`${folder}/out.go`, "");
+        await waitFor(
+          "the attempt",
+          async () => (await world.db.adminSql("select 1 from queue.attempts")).length === 1,
+        );
+      }, ["--lease", "1s"]);
+      assert.deepEqual(await out(), ["ended"]);
+      assert.equal(await statusOf(world, item), "archived");
+      assert.deepEqual(await world.db.adminSql("select exit_code, signal from queue.attempts"), [
+        { exit_code: 1, signal: null },
+      ]);
+    })
+  );
+});
+
+Deno.test("a host whose right to its heartbeat is revoked works on by its row as it reads, and it is told once", () =>
+  withHosts((world) =>
+    withMachine({ world }, async ({ env }) => {
+      const notices: string[] = [];
+      const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
+        const { embeds: [embed] } = await request.json() as { embeds: { title: string }[] };
+        notices.push(embed?.title ?? "");
+        return new Response(null, { status: 204 });
+      });
+      const webhook = `http://127.0.0.1:${server.addr.port}/hook`;
+      try {
+        await serving({ ...env, LANEWAY_NOTICE_WEBHOOK: webhook }, async () => {
+          await beats(world, 1);
+          await world.db.adminSql("revoke update on queue.hosts from laneway_host");
+          await world.db.adminSql(
+            "revoke update (last_heartbeat_at, current_workers, updated_at) on queue.hosts from laneway_host",
+          );
+          await waitFor("the notice", () => notices.length > 0);
+          const item = await world.put();
+          await waitFor("the item's end", async () => await statusOf(world, item) === "done");
+        });
+        assert.deepEqual(notices, ["key refused a right"]);
+      } finally {
+        await server.shutdown();
+      }
+    })
+  ));
+
 Deno.test("check passes a host that is as it should be, and names each right too many", () =>
   withHosts((world) =>
     withMachine({ world }, async ({ env }) => {
@@ -204,6 +285,22 @@ Deno.test("check passes a host that is as it should be, and names each right too
       assert.match(
         failures.join("\n"),
         /may change priority of items[\s\S]*may read finished items[\s\S]*no SQL worker has swept/,
+      );
+    })
+  ));
+
+Deno.test("check refuses a config that gives a command the runner's own key", () =>
+  withHosts((world) =>
+    withMachine({ world }, async ({ env, folder }) => {
+      const path = `${folder}/commands.json`;
+      const config = JSON.parse(await Deno.readTextFile(path));
+      config.kinds[KIND].env = { TOKEN: { secretFile: "key" } };
+      await Deno.writeTextFile(path, JSON.stringify(config));
+      const { code, out } = await runCli(["check"], { env, definition });
+      assert.equal(code, 1);
+      assert.match(
+        out.join("\n"),
+        /fail +grants +variable TOKEN gives commands the runner's own secret \(LANEWAY_REST_KEY_FILE\)/,
       );
     })
   ));

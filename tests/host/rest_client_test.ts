@@ -84,7 +84,7 @@ Deno.test("a busy server is asked again after the rest it asks for, at most a mi
     server.script = inTurn({ status: 503, headers: { "retry-after": "86400" } });
     const { outcome, said } = await failure(host.api.read());
     assert.equal(outcome, "not-executed");
-    assert.match(said, /asked for (59|60) s of rest/);
+    assert.match(said, /is given (59|60) s of rest/);
     const asked = server.seen.length;
     await failure(host.api.countInFlight());
     assert.equal(server.seen.length, asked, "another call does not ask either");
@@ -106,6 +106,21 @@ Deno.test("repeats are few and their pauses jittered and growing: no storm", () 
     assert.equal((await failure(host.api.read())).code, "UNAVAILABLE");
     assert.equal(server.seen.length, 5);
     assert.deepEqual(clock.slept, [125, 250, 500, 1_000], "half of each bound, as the test's chance is a half");
+  }));
+
+Deno.test("a server that stays away is asked ever less often by all calls together, and as before once it answers", () =>
+  withRig(async ({ server, host, clock }) => {
+    server.script = () => ({ status: 502 });
+    for (let n = 0; n < 6; n++) await failure(host.api.read());
+    const [asked, atMs] = [server.seen.length, clock.atMs];
+    for (let n = 0; n < 10; n++) await failure(n % 2 === 0 ? host.api.countInFlight() : host.api.read());
+    const [more, seconds] = [server.seen.length - asked, (clock.atMs - atMs) / 1_000];
+    assert.ok(more > 0 && more / seconds < 0.6, `${more} requests in ${seconds} s`);
+    server.script = () => EMPTY;
+    await host.api.read();
+    const slept = clock.slept.length;
+    await host.api.read();
+    assert.equal(clock.slept.length, slept, "nothing is waited for any more");
   }));
 
 Deno.test("a refused key is told once, tried again ever less often, and another one in its file at once", () =>
@@ -150,6 +165,22 @@ Deno.test("rights that one table lacks do not keep the host from the others", ()
     await failure(host.api.read());
     assert.equal(server.seen.length, asked, "that one rests");
     assert.equal(host.notices.length, 1);
+  }));
+
+Deno.test("a right to write that is refused keeps nobody from reading: only the heartbeat rests, and it is told once", () =>
+  withRig(async ({ server, host, clock }) => {
+    const denied = { status: 403, body: '{"code":"42501","message":"permission denied for table hosts"}' };
+    server.script = ({ method }) => method === "PATCH" ? denied : EMPTY;
+    await failure(host.api.beat(1));
+    for (let n = 0; n < 3; n++) assert.equal(await host.api.read(), null);
+    const asked = server.seen.length;
+    assert.match((await failure(host.api.beat(1))).said, /Cannot PATCH \/hosts as the server refused this host's key/);
+    assert.equal(server.seen.length, asked, "it rests");
+    clock.atMs += 5_000;
+    server.script = () => EMPTY;
+    await host.api.beat(1);
+    assert.equal(host.notices.length, 1);
+    assert.equal(host.logged.filter((line) => line.includes("host.key_accepted")).length, 1);
   }));
 
 Deno.test("a key file that cannot be read is told once, and read anew at each call", async () => {

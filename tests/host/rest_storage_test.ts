@@ -2,12 +2,18 @@
  * A host's storage over a real PostgREST: names at the edges, times, fences, and what a host leaves to others.
  */
 import assert from "node:assert/strict";
+import * as z from "zod";
 import { systemClock } from "../../src/core/clock.ts";
+import { FinalError } from "../../src/core/errors.ts";
 import { EMPTY_UUID, newId } from "../../src/core/ids.ts";
+import { noMetrics } from "../../src/core/metrics.ts";
 import { PostgresClient } from "../../src/db/client.ts";
+import { MemoryTopics } from "../../src/infra/memory_topics.ts";
 import { createHostTenancy } from "../../src/tenancy/host_contexts.ts";
-import type { Settlement } from "../../src/work/storage.ts";
-import { buildHost, KIND, LEASE_MS, refOf, rowOf, withHosts } from "../support/host_world.ts";
+import { defineKind } from "../../src/work/kinds.ts";
+import type { OwnedItem, Settlement } from "../../src/work/storage.ts";
+import { createWorkManager } from "../../src/work/work_manager.ts";
+import { buildHost, KIND, LEASE_MS, refOf, rowOf, type TestHost, withHosts } from "../support/host_world.ts";
 import { scriptedRest } from "../support/scripted_rest.ts";
 
 Deno.test("names with commas, quotes, dots, parentheses and other scripts are claimed as they are", () =>
@@ -42,6 +48,37 @@ Deno.test("a claim brings the whole item, in the order of priority, time and id 
     );
     assert.deepEqual(owned, bySql, "as SQL reads it");
     assert.equal((await world.read(late)).status, "queued");
+  }));
+
+Deno.test("of one millisecond the earlier microsecond goes first, whatever the ids", () =>
+  withHosts(async (world) => {
+    const host = await world.host("wsl1");
+    const items = [await world.put(), await world.put(), await world.put()];
+    const micros = ["2026-01-01T00:00:00.0007Z", "2026-01-01T00:00:00.00025Z", "2026-01-01T00:00:00Z"];
+    for (const [n, { id }] of items.entries()) {
+      await world.db.adminSql("update queue.work_items set available_at = $2::text::timestamptz where id = $1::uuid", [
+        ...[id, micros[n] ?? ""],
+      ]);
+    }
+    assert.deepEqual((await host.claim()).map(({ item: { id } }) => id), items.map(({ id }) => id).reverse());
+  }));
+
+Deno.test("a host of a thousand orgs asks with URLs that gateways take, and finds what is due in each", () =>
+  withHosts(async (world) => {
+    const server = scriptedRest(world.rest.url);
+    try {
+      const orgIds = [world.a, ...Array.from({ length: 998 }, () => newId()), world.b];
+      await world.host("wsl1", { row: { orgIds } });
+      const readKey = () => world.rest.key("wsl1");
+      const host = buildHost(rowOf("wsl1", world.a, { orgIds }), { url: server.url, readKey });
+      const late = await world.put({ priority: 20 });
+      const soon = await world.put({ priority: 7 }, { orgId: world.b });
+      assert.deepEqual((await host.claim()).map(({ item: { id } }) => id), [soon.id, late.id]);
+      const longest = Math.max(...server.seen.map(({ path, query }) => `${path}?${query}`.length));
+      assert.ok(longest < 8_000, `${longest} characters`);
+    } finally {
+      await server.stop();
+    }
   }));
 
 Deno.test("leases go by the database's clock, however wrong the host's wall clock is", () =>
@@ -114,6 +151,40 @@ Deno.test("no write passes once the lease has passed or under another token, and
     assert.deepEqual(state, { orgId: ref.orgId, id: ref.id, status: "claimed", token: ref.token, leaseLive: false });
   }));
 
+/** What a runner's manager makes of a run that failed. */
+async function failOf(host: TestHost, { orgId, item }: OwnedItem, error: Error = new Error("e")): Promise<string> {
+  const tenancy = createHostTenancy();
+  const log = (event: string) => void host.logged.push(event);
+  const work = createWorkManager({
+    ...{ storage: host.storage, tenancy, audit: null, topics: new MemoryTopics(), clock: systemClock },
+    ...{
+      logger: { debug: log, info: log, warn: log, error: log },
+      metrics: noMetrics,
+      kinds: [defineKind(KIND, { schema: z.looseObject({}) })],
+    },
+    ...{ itemRetentionMs: 1, keyRetentionMs: 1 },
+  });
+  const rctx = tenancy.requestContext({ type: "WORKER", version: "host-runner@1" });
+  const [ctx] = await tenancy.claimContexts(rctx, [
+    { orgId, userId: EMPTY_UUID, causedByRequestId: null, traceparent: null },
+  ]);
+  assert.ok(ctx !== undefined && "orgId" in ctx);
+  return await work.fail(ctx, item, error);
+}
+
+Deno.test("a dead letter of a host leaves its audit entry to the sweep, and that is no line of its log", () =>
+  withHosts(async (world) => {
+    const host = await world.host("wsl1");
+    const item = await world.put();
+    const [owned] = await host.claim();
+    assert.ok(owned);
+    assert.equal(await failOf(host, owned, new FinalError("never")), "DEAD_LETTERED");
+    const row = await world.read(item);
+    assert.equal(row.status, "failed");
+    assert.notEqual(row.audit_id, null);
+    assert.deepEqual(host.logged, []);
+  }));
+
 Deno.test("an item that its command finished itself is told as finished, and never written over", () =>
   withHosts(async (world) => {
     const host = await world.host("wsl1");
@@ -132,6 +203,7 @@ Deno.test("an item that its command finished itself is told as finished, and nev
       assert.deepEqual(await host.storage.extendLeases([ref], LEASE_MS), ["REFUSED"]);
       const [state] = await host.storage.readClaims([ref]);
       assert.deepEqual([state?.status, state?.token], [end, ref.token], "so a refused renewal lets the child end");
+      assert.equal(await failOf(host, owned), "FINISHED", "no retry is told of where none follows");
       assert.deepEqual(await world.read(item), before);
     }
   }));

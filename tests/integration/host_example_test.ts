@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { explainConfig } from "../../src/host/command/explain.ts";
 import { loadCommandConfig } from "../../src/host/command/load.ts";
 import { commandRig } from "../support/command_rig.ts";
+import { git } from "../support/git.ts";
 
 const EXAMPLE = new URL("../../workers/host-runner/example/commands.json", import.meta.url).pathname;
 const PROMPTS = "infra/agent-prompts";
@@ -16,15 +17,6 @@ pwd
 git rev-parse --is-shallow-repository
 env | sort
 `;
-
-async function git(cwd: string, ...args: string[]): Promise<void> {
-  const { success, stderr } = await new Deno.Command("git", {
-    args: ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main", ...args],
-    cwd,
-    stdin: "null",
-  }).output();
-  assert.ok(success, new TextDecoder().decode(stderr));
-}
 
 async function write(path: string, text: string, mode = 0o644): Promise<void> {
   await Deno.mkdir(path.slice(0, path.lastIndexOf("/")), { recursive: true });
@@ -54,7 +46,7 @@ async function exampleFor(folder: string): Promise<Record<string, unknown>> {
     .replaceAll("/usr/local/bin:", `${folder}/bin:/usr/local/bin:`)
     .replaceAll("https://github.com/{payload.repo}.git", `file://${folder}/origin/{payload.repo}`)
     .replaceAll("/etc/laneway/agent.key", `${folder}/agent.key`)
-    .replaceAll("/srv/p24-infra", `${folder}/checkout`)
+    .replaceAll("/var/lib/laneway-host-runner/p24-infra", `${folder}/checkout`)
     .replaceAll('{\n      "fromEnv": "HOME"\n    }', JSON.stringify(`${folder}/home`));
   return JSON.parse(text);
 }
@@ -65,6 +57,7 @@ Deno.test("the example is a config, and check explains each of its kinds", async
   const said = explainConfig(config).join("\n");
   assert.match(said, /DEV_ISSUE: claude with 5 arguments, at most 7200 s, nice 10, stdin none/);
   assert.match(said, /exit 65: final; exit 75: defer 60 s; any other exit code: retry/);
+  assert.match(said, /time limit passed: retry$/m, "what a config cannot change is in the README alone");
 });
 
 Deno.test("the example runs its four kinds: prompt, clone, arguments and environment are the seed's", async () => {

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { parseDuration, readKeyClaims, readSecretFile, type SecretFile, UsageError } from "../../mod.ts";
+import { readEnvDuration, readKeyClaims, readSecretFile, type SecretFile, UsageError } from "../../mod.ts";
 
 /** Variables that the compiled binary may read: its own, and those a config may hand on to its commands. */
 export const ENV: readonly string[] = [
@@ -82,7 +82,7 @@ export function readHostSettings(
     url,
     readKey,
     apiKey: readSecret(env, "LANEWAY_REST_APIKEY", options),
-    timeoutMs: readDuration(env, "LANEWAY_REST_TIMEOUT", ["10s", "1s", "60s"]),
+    timeoutMs: readEnvDuration(env, "LANEWAY_REST_TIMEOUT", { standard: "10s", min: "1s", max: "60s" }),
     host: readHost(env, readKey()),
     configPath: readConfigPath(env),
     notices: readNotices(env, options),
@@ -153,7 +153,7 @@ function readNotices(env: Readonly<Record<string, string>>, options: ReadOptions
   if (webhookUrl !== null) parseUrl(webhookUrl, "LANEWAY_NOTICE_WEBHOOK");
   const repo = env.LANEWAY_NOTICE_GITHUB_REPO || null;
   const token = readSecret(env, "LANEWAY_NOTICE_GITHUB_TOKEN", options);
-  const intervalMs = readDuration(env, "LANEWAY_NOTICE_INTERVAL", ["15m", "1m", "1d"]);
+  const intervalMs = readEnvDuration(env, "LANEWAY_NOTICE_INTERVAL", { standard: "15m", min: "1m", max: "1d" });
   if (repo === null && token === null) return { webhookUrl, github: null, intervalMs };
   if (repo === null || token === null) {
     const [set, missing] = repo === null ? ["TOKEN", "REPO"] : ["REPO", "TOKEN"];
@@ -185,17 +185,6 @@ function readSecret(env: Readonly<Record<string, string>>, name: string, { readF
 function needed(value: string | null, name: string, what: string): string {
   if (value === null) throw new UsageError(`Cannot start as ${name} is not set: set it to ${what}`);
   return value;
-}
-
-function readDuration(
-  env: Readonly<Record<string, string>>,
-  name: string,
-  [standard, min, max]: readonly [string, string, string],
-): number {
-  const text = env[name] || standard;
-  const ms = parseDuration(text, name);
-  if (ms >= parseDuration(min, name) && ms <= parseDuration(max, name)) return ms;
-  throw new UsageError(`Cannot use ${name} ${text}: it must be from ${min} to ${max}`);
 }
 
 function modeOnDisk(path: string): number | null {

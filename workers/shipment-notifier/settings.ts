@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { parseDuration, readSecretFile, UsageError } from "../../mod.ts";
+import { readEnvDuration, readSecretFile, UsageError } from "../../mod.ts";
 
 /** Variables that the compiled binary may read. */
 export const ENV: readonly string[] = [
@@ -35,8 +35,8 @@ const SECRET = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
 export function readNotifierSettings(env: Readonly<Record<string, string>>): NotifierSettings {
   return {
     webhookSecret: readSecret(env),
-    webhookTimeoutMs: readDuration(env, "LANEWAY_WEBHOOK_TIMEOUT", ["10s", "100ms", "50s"]),
-    deletedRetentionMs: readDuration(env, "LANEWAY_DELETED_RETENTION", ["30d", "0s", "3650d"]),
+    webhookTimeoutMs: readEnvDuration(env, "LANEWAY_WEBHOOK_TIMEOUT", { standard: "10s", min: "100ms", max: "50s" }),
+    deletedRetentionMs: readEnvDuration(env, "LANEWAY_DELETED_RETENTION", { standard: "30d", min: "0s", max: "3650d" }),
   };
 }
 
@@ -66,15 +66,4 @@ function checkSecret(text: string, label: string): string {
   const bytes = encoded === undefined || encoded.length % 4 !== 0 ? 0 : atob(encoded).length;
   if (bytes >= 24 && bytes <= 64) return text;
   throw new UsageError(`Cannot use ${label}: it must be whsec_ and 24 to 64 bytes in base64`);
-}
-
-function readDuration(
-  env: Readonly<Record<string, string>>,
-  name: string,
-  [standard, min, max]: readonly [string, string, string],
-): number {
-  const text = env[name] || standard;
-  const ms = parseDuration(text, name);
-  if (ms >= parseDuration(min, name) && ms <= parseDuration(max, name)) return ms;
-  throw new UsageError(`Cannot use ${name} ${text}: it must be from ${min} to ${max}`);
 }

@@ -30,6 +30,7 @@ export const MAX_TOTAL_BYTES = 1_500_000;
 const INTERPRETERS =
   /^(?:(?:ba|da|a|z|k|mk|c|tc|fi)?sh|busybox|python[\d.]*|node|deno|bun|perl[\d.]*|ruby[\d.]*|php[\d.]*)$/;
 const TEXT_OPTIONS = /^(?:-[A-Za-z]*[cCeErp]|--(?:command|eval|exec|run|print|init-command)|eval)$/;
+const GLUED_TEXT = /^--(?:command|eval|exec|run|print|init-command)=/;
 // `--name={…}` or `-name={…}`: whatever comes behind the sign is a value.
 const GLUED = /^--?[A-Za-z0-9][\w.-]*=/;
 
@@ -51,8 +52,10 @@ export function parseArgument(text: string, before: readonly string[]): ArgvEntr
   const dashAllowed = before.includes("--");
   if (literalOf(template) !== null) return { type: "text", template, dashAllowed: true };
   if (before.length === 0) return "the program must be a literal: an item may not choose what is run";
-  const program = before[0]?.split("/").at(-1) ?? "";
-  if (INTERPRETERS.test(program) && TEXT_OPTIONS.test(before.at(-1) ?? "")) {
+  // Also behind what runs another program: env, timeout, sudo.
+  const program = before.map((one) => one.split("/").at(-1) ?? "").find((name) => INTERPRETERS.test(name));
+  const isText = TEXT_OPTIONS.test(before.at(-1) ?? "") || GLUED_TEXT.test(leadOf(template));
+  if (program !== undefined && isText) {
     return `${program} would run the item's values as program text: keep this argument literal, read "$1" in it, and ` +
       `give the value as an argument of its own behind "--"`;
   }

@@ -39,6 +39,22 @@ Deno.test("any text is one argument, byte for byte, or refuses its item; unglued
   );
 });
 
+Deno.test("no interpreter is given an item's value as program text, however it is spelled or started", () => {
+  const words: readonly (readonly [text: string, before: readonly string[]])[] = [
+    ["{payload.x}", ["/bin/sh", "-c"]],
+    ["echo {payload.x}", ["bash", "-ec"]],
+    ["--eval={payload.x}", ["node"]],
+    ["--command=echo {payload.x}", ["/usr/bin/fish"]],
+    ["{payload.x}", ["env", "A=b", "python3", "-c"]],
+    ["{payload.x}", ["timeout", "10", "/bin/bash", "-c"]],
+  ];
+  for (const [text, before] of words) {
+    assert.match(String(parseArgument(text, before)), /would run the item's values as program text/, text);
+  }
+  entry("{payload.x}", ["sh", "-c", 'echo "$1"', "--"]);
+  entry("--eval={payload.x}", ["tool"]);
+});
+
 Deno.test("two placeholders that make a dash together are refused as one that brings it", async () => {
   const joined = entry("{payload.a}{payload.b}", ["tool"]);
   await assert.rejects(buildArgv([joined], scope({ a: "", b: "--force" })), /read as an option/);

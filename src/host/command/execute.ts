@@ -49,14 +49,15 @@ export interface ExecOptions {
  * The first process of a group: leaves a guard behind that ends the group when the runner dies (its end of the pipe
  * closes, however it dies), and becomes the program. A fixed text: the program and its arguments are "$@", which no shell
  * reads. The guard is nobody's child, so that a program that waits for all its children does not wait for it, and ignores
- * what asks the group to end: while it lives, the group's id cannot become another's.
+ * what asks the group to end: while it lives, the group's id cannot become another's. Its one variable has a name that no
+ * config may give: of another, whatever the command's environment holds under it would be replaced.
  */
-const GUARDED = `in=$1
+const GUARDED = `LANEWAY_STDIN=$1
 shift
 exec 3<&0
 ( ( trap '' TERM INT HUP QUIT USR1 USR2 ALRM PIPE TSTP; read -r _ <&3; kill -KILL 0 ) >/dev/null 2>&1 </dev/null & )
 unset PWD OLDPWD SHLVL
-exec "$@" <"$in" 3<&-`;
+exec "$@" <"$LANEWAY_STDIN" 3<&-`;
 
 const FIRST_BUFFER_BYTES = 4_096;
 const BUFFER_BYTES = 65_536;

@@ -44,8 +44,9 @@ export class Folders {
    */
   async read(folder: string, files: readonly string[], git: GitRun): Promise<PromptFile> {
     const before = this.#turns.get(folder) ?? Promise.resolve();
-    const mine = before.then(() => this.#read(folder, files, git));
-    const turn = mine.catch(() => {});
+    const mine = atLatest(before, git.stop.soft).then(() => this.#read(folder, files, git));
+    // A run that was ended while it waited leaves the turn to those it waited for.
+    const turn = Promise.all([before, mine.catch(() => {})]);
     this.#turns.set(folder, turn);
     try {
       return await mine;
@@ -75,6 +76,16 @@ export class Folders {
     if (config === undefined) throw new CommandFailure("prompt", "retry", `the config has no folder ${folder}`);
     return config;
   }
+}
+
+/** Resolves when `wait` has, or when `stop` aborts: another run's fetch may hang for as long as that one may run. */
+async function atLatest(wait: Promise<unknown>, stop: AbortSignal): Promise<void> {
+  const { promise: stopped, resolve } = Promise.withResolvers<void>();
+  const onAbort = () => resolve();
+  stop.addEventListener("abort", onAbort, { once: true });
+  if (stop.aborted) resolve();
+  await Promise.race([wait, stopped]);
+  stop.removeEventListener("abort", onAbort);
 }
 
 /** Another runner of this host may refresh the same checkout: git itself would fail on its own lock. */

@@ -1,16 +1,10 @@
 import assert from "node:assert/strict";
 import { FinalError } from "../../core/errors.ts";
 import { type CommandRig, commandRig } from "../../../tests/support/command_rig.ts";
+import { git } from "../../../tests/support/git.ts";
+import { waitFor } from "../../../tests/support/wait_for.ts";
+import { RunAborted } from "../../runtime/run.ts";
 import { checkCloneUrl, isRef } from "./git.ts";
-
-async function git(cwd: string, ...args: string[]): Promise<void> {
-  const { success, stderr } = await new Deno.Command("git", {
-    args: ["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "init.defaultBranch=main", ...args],
-    cwd,
-    stdin: "null",
-  }).output();
-  assert.ok(success, new TextDecoder().decode(stderr));
-}
 
 /** A repository `origin/NAME` with two commits and a branch. */
 async function makeOrigin(folder: string): Promise<string> {
@@ -150,6 +144,36 @@ Deno.test("a clone that hangs ends with its run's time limit", async () => {
     listener.close();
     for (const connection of held) connection.close();
     await accepting;
+  }
+});
+
+Deno.test("a refresh that hangs holds up no run that is to end: it does not wait for its turn", async () => {
+  const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "laneway-hang-" }));
+  await Deno.mkdir(`${folder}/bin`);
+  await Deno.mkdir(`${folder}/checkout/.git`, { recursive: true });
+  await Deno.writeTextFile(`${folder}/bin/git`, `#!/bin/sh\ntouch ${folder}/fetching\nexec sleep 300\n`, {
+    mode: 0o755,
+  });
+  const rig = await commandRig({
+    ASK: { argv: ["/bin/true"], killGrace: "0s", prompt: { folder: "prompts", file: "p.md" } },
+  }, {
+    env: { PATH: `${folder}/bin:/usr/bin:/bin` },
+    folders: { prompts: { path: `${folder}/checkout`, refresh: { ref: "origin/main" } } },
+  });
+  const [one, two] = [new AbortController(), new AbortController()];
+  const running = [one, two].map(({ signal }) => rig.run("ASK", {}, { signal }));
+  const ended: number[] = [];
+  running.forEach((run, n) => void run.then(() => ended.push(n)));
+  try {
+    await waitFor("the fetch", () => Deno.stat(`${folder}/fetching`).then(() => true, () => undefined));
+    two.abort(new RunAborted("DRAINED", "told to stop"));
+    await waitFor("the second run's end", () => ended.includes(1) || undefined);
+    assert.deepEqual(ended, [1]);
+  } finally {
+    one.abort(new RunAborted("DRAINED", "told to stop"));
+    for (const { attempt } of await Promise.all(running)) assert.equal(attempt.outcome, "aborted");
+    await rig.dispose();
+    await Deno.remove(folder, { recursive: true });
   }
 });
 

@@ -71,6 +71,21 @@ Deno.test("exits are read by the table: retry, final, defer, a signal", async ()
   }
 });
 
+Deno.test("a variable of any name reaches its command as it is: what begins the group has none of its own in the way", async () => {
+  const names = ["in", "x", "shift"];
+  const rig = await commandRig({
+    ENV: { argv: ["/usr/bin/env"], env: Object.fromEntries(names.map((name) => [name, "mine"])), stdin: "payload" },
+  });
+  try {
+    const { attempt } = await rig.run("ENV", {});
+    const lines = attempt.stdoutTail.split("\n");
+    assert.deepEqual(names.filter((name) => !lines.includes(`${name}=mine`)), []);
+    assert.ok(!lines.some((line) => line.startsWith("LANEWAY_STDIN=")), "and leaves none of its own");
+  } finally {
+    await rig.dispose();
+  }
+});
+
 Deno.test("the child has what the config names and what Laneway tells, and nothing of the runner's own", async () => {
   Deno.env.set("LANEWAY_TEST_ONLY_SECRET", "leak");
   const rig = await commandRig({

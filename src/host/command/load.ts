@@ -9,6 +9,7 @@ import * as z from "zod";
 import { describeError } from "../../core/describe_error.ts";
 import { parseDuration } from "../../core/duration.ts";
 import { LanewayError, SettingsError } from "../../core/errors.ts";
+import { wordsOf } from "../../core/shape_words.ts";
 import { suggest } from "../../core/suggest.ts";
 import { UsageError } from "../../runtime/usage_error.ts";
 import { defineKind } from "../../work/kinds.ts";
@@ -65,7 +66,7 @@ export function parseCommandConfig(text: string, path: string): CommandConfig {
     throw new UsageError(`Cannot use ${path}: it is no JSON (${describeError(cause)}); mend it there`, { cause });
   }
   const root = new Place(path, raw);
-  const parsed = configSchema.safeParse(raw);
+  const parsed = configSchema.safeParse(raw, { error: wordsOf });
   if (!parsed.success) throw shapeProblem(parsed.error, root);
   return compile(parsed.data, root, path);
 }
@@ -106,16 +107,21 @@ function compile(raw: RawConfig, root: Place, path: string): CommandConfig {
   return {
     path,
     work: { base: below(raw.work.base), keepFailed: raw.work.keepFailed ?? 10 },
-    logs: {
-      folder: below(raw.logs.folder),
-      runs: raw.logs.runs ?? 500,
-      totalBytes: (raw.logs.totalMiB ?? 1_024) * MIB,
-      perRunBytes: (raw.logs.perRunMiB ?? 16) * MIB,
-    },
+    logs: compileLogs(raw.logs, root.at("logs"), below),
     env: { ...DEFAULT_VARIABLES, ...compileVariables(raw.env ?? {}, root.at("env"), context) },
     folders,
     kinds,
   };
+}
+
+function compileLogs(raw: RawConfig["logs"], place: Place, below: Context["below"]): CommandConfig["logs"] {
+  const { folder, runs = 500, totalMiB = 1_024, perRunMiB = Math.min(16, totalMiB) } = raw;
+  if (perRunMiB > totalMiB) {
+    throw place.at("perRunMiB").problem(
+      "one run may write more than totalMiB: no log but its own would be kept; lower it",
+    );
+  }
+  return { folder: below(folder), runs, totalBytes: totalMiB * MIB, perRunBytes: perRunMiB * MIB };
 }
 
 interface Context {
@@ -316,9 +322,6 @@ function whyShape(issue: z.core.$ZodIssue): string {
     const key = issue.keys[0] ?? "";
     const meant = suggest(key, KEYS);
     return `it has no key "${key}"${meant === null ? ": leave it out" : `: did you mean "${meant}"?`}`;
-  }
-  if (issue.code === "invalid_type" && issue.input === undefined && issue.path.length > 0) {
-    return `it is missing or no ${issue.expected}: give it`;
   }
   return issue.message;
 }

@@ -38,7 +38,16 @@ const REFUSED: readonly (readonly [what: string, text: string, says: RegExp])[] 
   ["a kind's name", config({}, { kinds: { "dev-issue": { argv: ["a"] } } }), /kinds\.dev-issue .*upper snake case/],
   ["no duration", config({ argv: ["a"], timeLimit: "soon" }), /timeLimit "soon" .*number and a unit/],
   ["a duration out of range", config({ argv: ["a"], timeLimit: "1ms" }), /timeLimit "1ms" .*from 1000 ms/],
-  ["nice", config({ argv: ["a"], nice: 20 }), /kinds\.RUN\.nice 20 /],
+  ["nice", config({ argv: ["a"], nice: 20 }), /kinds\.RUN\.nice 20 .*: it must be at most 19$/],
+  ["a number as text", config({ argv: ["a"], nice: "5" }), /nice "5" .*: it must be a number$/],
+  ["a kind without a command", config({}), /kinds\.RUN\.argv of .*: it is missing: it must be a list$/],
+  ["a way there is not", config({ argv: ["a"], stdin: "file" }), /stdin "file" .*one of "none", "payload", "prompt"$/],
+  [
+    "a log that takes more than all may",
+    config({ argv: ["a"] }, { logs: { folder: "l", totalMiB: 4, perRunMiB: 8 } }),
+    /logs\.perRunMiB 8 .*more than totalMiB/,
+  ],
+
   [
     "a loader's variable",
     config({ argv: ["a"], env: { LD_PRELOAD: { from: "payload.x" } } }),
@@ -84,6 +93,16 @@ for (const [what, text, says] of REFUSED) {
     });
   });
 }
+
+Deno.test("of a URL that is refused for its credentials none stands in the error, which goes into a log", () => {
+  for (const url of ["https://me:hunter2@h/x", "https://hunter2@h/{payload.r}", "https://h/x?key=hunter2&b=hunter2"]) {
+    assert.throws(() => parse(config({ argv: ["a"], clone: { url } })), (error: Error) => {
+      assert.ok(!error.message.includes("hunter2"), error.message);
+      assert.match(error.message, /clone\.url "https:\/\/.*h\/.*" of .*leave (?:them|it) (?:in|out)/);
+      return true;
+    });
+  }
+});
 
 Deno.test("no value of a variable stands in an error: it may be a secret", () => {
   const text = config({ argv: ["a"], env: { "BAD-NAME": "secret-value" } });

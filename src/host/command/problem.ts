@@ -5,6 +5,9 @@
  */
 import { UsageError } from "../../runtime/usage_error.ts";
 
+/** What stands before the host of a URL, and its query: a key may be in either, which is why they are refused. */
+const SECRET_OF_URL = /(:\/\/)[^/@\s"]*(?=@)|(?<=:\/\/[^\s"?]*)(\?)[^\s"]*/g;
+
 /** A place in a config's file, and whatever it holds. */
 export class Place {
   readonly #file: string;
@@ -52,6 +55,9 @@ export class Place {
 }
 
 function show(value: unknown): string {
-  const text = JSON.stringify(value) ?? String(value);
+  const text = (JSON.stringify(value) ?? String(value)).replaceAll(
+    SECRET_OF_URL,
+    (_, userAt, queryAt) => `${userAt ?? queryAt}…`,
+  );
   return text.length > 120 ? `${text.slice(0, 119)}…` : text;
 }

@@ -45,13 +45,22 @@ export async function killMarked(run: string): Promise<number> {
 
 /** The ids of processes marked as of `run`. */
 export async function findMarked(run: string): Promise<number[]> {
+  const way = wayOfFinding();
+  if (way === null) return [];
+  return way === "itself" ? await readEnvirons(run) : await askGrep(run);
+}
+
+/**
+ * How processes are found: `itself` reads their environments, or by `grep`: a build without every permission may not read
+ * there, but may run what does. Null: not at all, as this system has no `/proc`.
+ */
+export function wayOfFinding(): "itself" | "grep" | null {
   try {
     Deno.readFileSync(`/proc/${Deno.pid}/environ`);
+    return "itself";
   } catch (error) {
-    // A build without every permission may not read there itself, but may run what does.
-    return error instanceof Deno.errors.NotCapable ? await askGrep(run) : [];
+    return error instanceof Deno.errors.NotCapable ? "grep" : null;
   }
-  return await readEnvirons(run);
 }
 
 async function readEnvirons(run: string): Promise<number[]> {

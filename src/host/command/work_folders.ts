@@ -178,19 +178,27 @@ async function isOld(path: string): Promise<boolean> {
   return mtime !== null && Date.now() - mtime.getTime() > MAKING_MS;
 }
 
+/** Why the folders of runs cannot lie in a folder, with the fix; null when they can, or when it is still to be made. */
+export async function whyNoBase(base: string): Promise<string | null> {
+  const info = await Deno.stat(base).catch((error) => {
+    if (error instanceof Deno.errors.NotFound) return null;
+    throw error;
+  });
+  if (info === null) return null;
+  const { mode, uid, isDirectory } = info;
+  if (!isDirectory) return "it is no folder; name another";
+  const ours = uid === null || Deno.build.os === "windows" || uid === Deno.uid();
+  if (ours && (mode === null || (mode & 0o022) === 0)) return null;
+  return "others than the runner's user could write to it; chown it to that user and chmod 700 it, or name a folder that " +
+    "does not exist yet";
+}
+
 async function openBase(base: string): Promise<string> {
   try {
     await Deno.mkdir(base, { recursive: true, mode: 0o700 });
     const real = await Deno.realPath(base);
-    const { mode, uid, isDirectory } = await Deno.stat(real);
-    if (!isDirectory) throw new SettingsError(`Cannot use work.base ${base}: it is no folder; name another`);
-    const ours = uid === null || Deno.build.os === "windows" || uid === Deno.uid();
-    if (!ours || (mode !== null && (mode & 0o022) !== 0)) {
-      throw new SettingsError(
-        `Cannot use work.base ${base}: others than the runner's user could write to it; chown it to that user and ` +
-          `chmod 700 it, or name a folder that does not exist yet`,
-      );
-    }
+    const why = await whyNoBase(real);
+    if (why !== null) throw new SettingsError(`Cannot use work.base ${base}: ${why}`);
     return real;
   } catch (error) {
     if (error instanceof SettingsError) throw error;
