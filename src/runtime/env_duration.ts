@@ -8,8 +8,11 @@ import { UsageError } from "./usage_error.ts";
 
 /** What holds where the variable says nothing, and what it may be; both ends count. As people write them: `10s`. */
 export interface DurationBounds {
+  /** What holds where the variable says nothing. */
   readonly standard: string;
+  /** The shortest that is taken. */
   readonly min: string;
+  /** The longest that is taken. */
   readonly max: string;
 }
 
