@@ -1,19 +1,28 @@
 /**
- * `deno task docs`: writes the generated tables into README, between their markers; `--check` only compares.
+ * `deno task docs`: writes what is generated: README's tables, between their markers, and deployment files; `--check` only
+ * compares.
  *
  * @module
  */
+import { dirname, join } from "node:path";
+import { generatedFiles } from "./deploy/generated.ts";
+import { read } from "./project.ts";
 import { readmeWithTables } from "./readme_tables.ts";
 
-const path = new URL("../README.md", import.meta.url);
-const before = await Deno.readTextFile(path);
-const after = readmeWithTables(before);
-if (Deno.args.includes("--check")) {
-  if (before !== after) {
-    console.error("README.md is not up to date: run deno task docs");
-    Deno.exit(1);
+const root = new URL("..", import.meta.url).pathname;
+const files = new Map([
+  ["README.md", readmeWithTables(await Deno.readTextFile(join(root, "README.md")))],
+  ...await generatedFiles(root),
+]);
+const stale = [...files].filter(([path, text]) => read(join(root, path)) !== text);
+if (stale.length === 0) console.log("What is generated is up to date");
+else if (Deno.args.includes("--check")) {
+  for (const [path] of stale) console.error(`${path} is not up to date: run deno task docs`);
+  Deno.exit(1);
+} else {
+  for (const [path, text] of stale) {
+    await Deno.mkdir(dirname(join(root, path)), { recursive: true });
+    await Deno.writeTextFile(join(root, path), text);
+    console.log(`${path} written`);
   }
-} else if (before !== after) {
-  await Deno.writeTextFile(path, after);
-  console.log("README.md written");
-} else console.log("README.md is up to date");
+}
