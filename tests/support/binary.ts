@@ -7,10 +7,22 @@ import assert from "node:assert/strict";
 import { ROOT } from "../house/source_files.ts";
 
 /** Builds a worker into `folder`; null, with the reason printed, where no runtime base can be had. */
-export async function buildBinary(worker: string, folder: string): Promise<string | null> {
+export async function buildBinary(
+  worker: string,
+  folder: string,
+  { profile }: { readonly profile?: string } = {},
+): Promise<string | null> {
   const out = `${folder}/${worker}`;
   const { code, stderr } = await new Deno.Command(Deno.execPath(), {
-    args: ["run", "-A", `${ROOT}tools/compile.ts`, worker, "--out", out],
+    args: [
+      "run",
+      "-A",
+      `${ROOT}tools/compile.ts`,
+      worker,
+      "--out",
+      out,
+      ...(profile === undefined ? [] : ["--profile", profile]),
+    ],
     cwd: ROOT,
     stdin: "null",
     stdout: "null",
