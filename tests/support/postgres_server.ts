@@ -24,6 +24,8 @@ export interface ServerOptions {
   fsync?: boolean;
   /** Whether the server offers TLS, with the certificate of `tls_fixture.ts` for `localhost`. Default false. */
   tls?: boolean;
+  /** Whether it is out of reach of the terminal's Ctrl-C, which would end it under the programs that use it. Default false. */
+  detached?: boolean;
   /** Further settings, for example `{ max_connections: "20" }`. */
   settings?: Readonly<Record<string, string>>;
 }
@@ -61,6 +63,11 @@ export class PostgresServer {
     return new PostgresServer(directory, freePort(), options);
   }
 
+  /** A server whose files `prepare` made before, on another port. */
+  static reopen(directory: string, options: ServerOptions = {}): PostgresServer {
+    return new PostgresServer(directory, freePort(), options);
+  }
+
   /** The superuser's URL for a database. */
   url(database = "postgres"): string {
     return `postgres://${SUPERUSER}@127.0.0.1:${this.port}/${database}`;
@@ -87,6 +94,7 @@ export class PostgresServer {
     this.#child = new Deno.Command("/bin/sh", {
       args: ["-c", 'exec "$@" 2>&1', "sh", ...(await dieWithParent()), ...program],
       ...unprivileged(),
+      detached: this.#options.detached ?? false,
       stdin: "null",
       stdout: "null",
       stderr: "null",
