@@ -1,5 +1,5 @@
 /**
- * The unit of the host runner is one that systemd takes, and says what the playbook promises.
+ * The units are ones that systemd takes; the host runner's says what its playbook promises.
  */
 import assert from "node:assert/strict";
 import { ROOT } from "./source_files.ts";
@@ -28,22 +28,28 @@ Deno.test("the host runner's unit runs as its own user, restarts, and waits for 
   assert.ok(!lines.includes("MemoryDenyWriteExecute=true"), "the engine compiles what it runs");
 });
 
-Deno.test("the host runner's unit passes systemd-analyze verify", async () => {
-  const folder = await Deno.makeTempDir({ prefix: "laneway-unit-" });
-  try {
-    // The binary is not installed where tests run.
-    const text = (await Deno.readTextFile(UNIT)).replace("/usr/local/bin/laneway-host-runner", "/bin/true");
-    await Deno.writeTextFile(`${folder}/laneway-host-runner.service`, text);
-    const command = new Deno.Command("systemd-analyze", {
-      args: ["verify", `${folder}/laneway-host-runner.service`],
-      stdin: "null",
-    });
-    const { success, stderr } = await command.output();
-    assert.ok(success, new TextDecoder().decode(stderr));
-  } catch (error) {
-    if (!(error instanceof Deno.errors.NotFound)) throw error;
-    console.log("not verified: there is no systemd-analyze on this machine");
-  } finally {
-    await Deno.remove(folder, { recursive: true });
-  }
-});
+const UNITS = [
+  { name: "laneway-host-runner.service", binary: "/usr/local/bin/laneway-host-runner" },
+  // An instance of it, as only those are run.
+  { name: "laneway-worker@.service", binary: "/usr/local/bin/%i" },
+];
+
+for (const { name, binary } of UNITS) {
+  Deno.test(`the unit ${name} passes systemd-analyze verify`, async () => {
+    const folder = await Deno.makeTempDir({ prefix: "laneway-unit-" });
+    try {
+      // The binary is not installed where tests run.
+      const text = (await Deno.readTextFile(`${ROOT}deploy/systemd/${name}`)).replace(binary, "/bin/true");
+      const path = `${folder}/${name.replace("@.", "@shipment-notifier.")}`;
+      await Deno.writeTextFile(path, text);
+      const command = new Deno.Command("systemd-analyze", { args: ["verify", path], stdin: "null" });
+      const { success, stderr } = await command.output();
+      assert.ok(success, new TextDecoder().decode(stderr));
+    } catch (error) {
+      if (!(error instanceof Deno.errors.NotFound)) throw error;
+      console.log("NOT RUN: there is no systemd-analyze on this machine");
+    } finally {
+      await Deno.remove(folder, { recursive: true });
+    }
+  });
+}

@@ -4,17 +4,21 @@
  * @module
  */
 import { readProject } from "../project.ts";
-import { deployWorkerOf, isDeployed } from "./deploy_worker.ts";
+import { type DeployWorker, deployWorkerOf, isDeployed } from "./deploy_worker.ts";
 import { dashboard } from "./grafana.ts";
 import { alertRules, prometheusConfig } from "./prometheus.ts";
 
 /** The generated files of the repository in a folder, as the code now says them: path → text. */
 export async function generatedFiles(root: string): Promise<ReadonlyMap<string, string>> {
   const { workers } = await readProject(root);
-  const deployed = workers.filter(isDeployed).map(deployWorkerOf);
+  return generatedFor(workers.filter(isDeployed).map(deployWorkerOf));
+}
+
+/** The generated files for a fleet of these workers, ordered by name: path → text. */
+export function generatedFor(workers: readonly DeployWorker[]): ReadonlyMap<string, string> {
   return new Map([
-    ["deploy/grafana/laneway.json", dashboard(deployed)],
-    ["deploy/prometheus/laneway.rules.yml", alertRules(deployed)],
-    ["deploy/prometheus/prometheus.yml", prometheusConfig(deployed)],
+    ["deploy/grafana/laneway.json", dashboard(workers)],
+    ["deploy/prometheus/laneway.rules.yml", alertRules(workers)],
+    ["deploy/prometheus/prometheus.yml", prometheusConfig(workers)],
   ]);
 }

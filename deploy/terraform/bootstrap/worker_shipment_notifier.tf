@@ -1,0 +1,29 @@
+resource "aws_ecr_repository" "shipment_notifier" {
+  name                 = "laneway/shipment-notifier"
+  image_tag_mutability = "IMMUTABLE"
+
+  image_scanning_configuration {
+    scan_on_push = true
+  }
+}
+
+# What production runs is named by digest and may be old: only what was never given a release's tag goes.
+resource "aws_ecr_lifecycle_policy" "shipment_notifier" {
+  repository = aws_ecr_repository.shipment_notifier.name
+
+  policy = jsonencode({
+    rules = [
+      {
+        rulePriority = 1
+        description  = "Commits' images, but for the last hundred"
+        selection = {
+          tagStatus     = "tagged"
+          tagPrefixList = ["commit-"]
+          countType     = "imageCountMoreThan"
+          countNumber   = 100
+        }
+        action = { type = "expire" }
+      },
+    ]
+  })
+}

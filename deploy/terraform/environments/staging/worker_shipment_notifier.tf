@@ -1,0 +1,29 @@
+module "shipment_notifier" {
+  source = "../../modules/worker"
+
+  name           = "shipment-notifier"
+  lane           = "default"
+  repository_url = "${local.registry}/laneway/shipment-notifier"
+  image_digest   = var.image_digests["shipment-notifier"]
+
+  secrets  = merge(local.worker.database_secrets, lookup(var.worker_secrets, "shipment-notifier", {}))
+  settings = {}
+
+  desired_count               = var.desired_count
+  autoscaling_enabled         = var.autoscaling_enabled
+  environment                 = local.worker.environment
+  region                      = local.worker.region
+  cluster_arn                 = local.worker.cluster_arn
+  cluster_name                = local.worker.cluster_name
+  vpc_id                      = local.worker.vpc_id
+  subnet_ids                  = local.worker.subnet_ids
+  scraper_security_group_id   = local.worker.scraper_security_group_id
+  alarm_topic_arn             = local.worker.alarm_topic_arn
+  migrate_database_url_secret = local.worker.migrate_database_url_secret
+}
+
+# Of the migrations alone, so that it is known before there is a service.
+output "shipment_notifier_migrate" {
+  value       = module.shipment_notifier.migrate
+  description = "What a deployment runs before it changes the shipment-notifier."
+}

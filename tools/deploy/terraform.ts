@@ -1,0 +1,84 @@
+/**
+ * A worker in Terraform: one file in each environment, one for its image repository, and no edit of another.
+ *
+ * @module
+ */
+import type { DeployWorker } from "./deploy_worker.ts";
+
+/** The environments. */
+export const ENVIRONMENTS: readonly string[] = ["staging", "production"];
+
+/** `invoice-mailer` as `invoice_mailer`, as Terraform's names are. */
+export function terraformName(name: string): string {
+  return name.replaceAll("-", "_");
+}
+
+/** An environment's instance of the worker's module. */
+export function terraformWorker({ name, lane }: DeployWorker): string {
+  const module = terraformName(name);
+  return `module "${module}" {
+  source = "../../modules/worker"
+
+  name           = "${name}"
+  lane           = "${lane}"
+  repository_url = "\${local.registry}/laneway/${name}"
+  image_digest   = var.image_digests["${name}"]
+
+  secrets  = merge(local.worker.database_secrets, lookup(var.worker_secrets, "${name}", {}))
+  settings = {}
+
+  desired_count               = var.desired_count
+  autoscaling_enabled         = var.autoscaling_enabled
+  environment                 = local.worker.environment
+  region                      = local.worker.region
+  cluster_arn                 = local.worker.cluster_arn
+  cluster_name                = local.worker.cluster_name
+  vpc_id                      = local.worker.vpc_id
+  subnet_ids                  = local.worker.subnet_ids
+  scraper_security_group_id   = local.worker.scraper_security_group_id
+  alarm_topic_arn             = local.worker.alarm_topic_arn
+  migrate_database_url_secret = local.worker.migrate_database_url_secret
+}
+
+# Of the migrations alone, so that it is known before there is a service.
+output "${module}_migrate" {
+  value       = module.${module}.migrate
+  description = "What a deployment runs before it changes the ${name}."
+}
+`;
+}
+
+/** The worker's image repository, a resource of the account. */
+export function terraformRepository({ name }: DeployWorker): string {
+  const resource = terraformName(name);
+  return `resource "aws_ecr_repository" "${resource}" {
+  name                 = "laneway/${name}"
+  image_tag_mutability = "IMMUTABLE"
+
+  image_scanning_configuration {
+    scan_on_push = true
+  }
+}
+
+# What production runs is named by digest and may be old: only what was never given a release's tag goes.
+resource "aws_ecr_lifecycle_policy" "${resource}" {
+  repository = aws_ecr_repository.${resource}.name
+
+  policy = jsonencode({
+    rules = [
+      {
+        rulePriority = 1
+        description  = "Commits' images, but for the last hundred"
+        selection = {
+          tagStatus     = "tagged"
+          tagPrefixList = ["commit-"]
+          countType     = "imageCountMoreThan"
+          countNumber   = 100
+        }
+        action = { type = "expire" }
+      },
+    ]
+  })
+}
+`;
+}
