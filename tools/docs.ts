@@ -5,6 +5,7 @@
  * @module
  */
 import { dirname, join } from "node:path";
+import { envExample } from "./deploy/env_example.ts";
 import { generatedFiles } from "./deploy/generated.ts";
 import { read } from "./project.ts";
 import { readmeWithTables } from "./readme_tables.ts";
@@ -12,6 +13,7 @@ import { readmeWithTables } from "./readme_tables.ts";
 const root = new URL("..", import.meta.url).pathname;
 const files = new Map([
   ["README.md", readmeWithTables(await Deno.readTextFile(join(root, "README.md")))],
+  [".env.example", envExample(read(join(root, ".env.example")))],
   ...await generatedFiles(root),
 ]);
 const stale = [...files].filter(([path, text]) => read(join(root, path)) !== text);

@@ -53,6 +53,9 @@ async function main(): Promise<number> {
     return 0;
   }
   const project = await readProject(Deno.cwd());
+  if (args.container && project.laneway !== null) {
+    throw new BadName("Cannot use --container here: the compose file and the image are Laneway's own repository's");
+  }
   const plan = await planWorker(project, args.to, args);
   show(plan, args.to);
   if (plan.changes.length === 0 || args.dryRun) return 0;

@@ -8,6 +8,7 @@ const STEPS: readonly { readonly name: string; readonly args: readonly string[] 
   { name: "lint", args: ["lint"] },
   { name: "types", args: ["task", "check"] },
   { name: "docs", args: ["doc", "--lint", "mod.ts"] },
+  { name: "generated", args: ["task", "docs", "--check"] },
   { name: "tests", args: ["task", "test", ...Deno.args] },
 ];
 

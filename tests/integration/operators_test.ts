@@ -123,13 +123,13 @@ function isLogged(name: string, sources: string): boolean {
 
 /** Where promtool is; null, with the reason printed, where it is not. */
 async function promtool(): Promise<string | null> {
-  const path = Deno.env.get("LANEWAY_PROMTOOL") ?? "promtool";
+  const path = Deno.env.get("PROMTOOL") ?? "promtool";
   try {
     await new Deno.Command(path, { args: ["--version"], stdout: "null", stderr: "null" }).output();
     return path;
   } catch (error) {
     if (!(error instanceof Deno.errors.NotFound)) throw error;
-    console.log("NOT RUN: it needs promtool (Debian's package prometheus), on PATH or named by LANEWAY_PROMTOOL");
+    console.log("NOT RUN: it needs promtool (Debian's package prometheus), on PATH or named by PROMTOOL");
     return null;
   }
 }

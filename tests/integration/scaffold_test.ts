@@ -128,6 +128,18 @@ Deno.test("workers made in this repository are formatted, linted, checked, teste
       assert.match(await passes(folder, "task", "new-worker", ...args), /All of it stands; nothing was changed/);
     }
     assert.deepEqual(await snapshot(folder), made);
+    // That these are right is held by the copy's own tests/house/deploy_test.ts, below.
+    const compose = made.get("deploy/compose/docker-compose.yml") ?? "";
+    for (const { args: [worker, kind, ...options] } of INSIDE) {
+      for (const path of ["deploy/kubernetes/W.yaml", `workers/W/tests/loop_test.ts`]) {
+        assert.ok(made.has(path.replace("W", worker)), `${worker}: ${path}`);
+      }
+      for (const path of ["staging", "production", "release"].map((name) => `.github/workflows/${name}.yml`)) {
+        assert.ok(made.get(path)?.includes(`- ${worker}\n`), `${worker}: ${path}`);
+      }
+      assert.ok(made.get("src/work/README.md")?.includes(`| \`${kind}\` |`));
+      assert.equal(compose.includes(`\n  ${worker}:\n`), (options as readonly string[]).includes("--container"));
+    }
     await passes(folder, "fmt", "--check");
     await passes(folder, "lint", "-q");
     await passes(folder, "check", "-q", "workers");
@@ -186,5 +198,68 @@ Deno.test("what cannot be made is refused before anything is written, saying wha
       assert.match(text, says);
     }
     assert.deepEqual(await snapshot(folder), made);
+  });
+});
+
+/** What is typed once a question was asked for the nth time. */
+type Answer = readonly [question: string, typed: string];
+
+/** Runs the tool on a terminal that `script` makes. Null where there is no `script`. */
+async function onTerminal(folder: string, args: string, answers: readonly Answer[]): Promise<Said | null> {
+  const command = `'${Deno.execPath()}' run -A '${join(ROOT, "tools/new_worker.ts")}' ${args}`;
+  try {
+    const child = new Deno.Command("script", {
+      args: ["-qec", command, "/dev/null"],
+      cwd: folder,
+      env: { NO_COLOR: "1" },
+      stdin: "piped",
+      stdout: "piped",
+      stderr: "null",
+    }).spawn();
+    const writer = child.stdin.getWriter();
+    let [text, seen] = ["", 0];
+    const reading = (async () => {
+      for await (const part of child.stdout.pipeThrough(new TextDecoderStream())) text += part;
+    })();
+    for (const [question, typed] of answers) {
+      const at = await waitFor(`"${question}" in ${text}`, () => {
+        const found = text.indexOf(question, seen);
+        return found === -1 ? undefined : found + question.length;
+      }, { timeoutMs: 20_000 });
+      seen = at;
+      await writer.write(new TextEncoder().encode(`${typed}\r`));
+      // The line editor shows the question anew with what was typed.
+      await waitFor(`"${typed}" to be taken`, () => text.indexOf("[?2004l", seen) !== -1);
+      seen = text.indexOf("[?2004l", seen);
+    }
+    const { code } = await child.status;
+    await writer.close().catch(() => {});
+    await reading;
+    return { code, text };
+  } catch (error) {
+    if (!(error instanceof Deno.errors.NotFound)) throw error;
+    console.log("NOT RUN: there is no script(1) on this machine to make a terminal");
+    return null;
+  }
+}
+
+Deno.test("on a terminal it asks for what is missing until it fits, shows what it will do, and writes once told to", async () => {
+  await inFolder(async (folder) => {
+    const refused = await onTerminal(folder, "", [
+      ["Worker name", "Invoice"],
+      ["Worker name", "invoice-mailer"],
+      ["Work kind", "MAIL_INVOICE"],
+      ["Go ahead?", "n"],
+    ]);
+    if (refused === null) return;
+    assert.match(
+      refused.text,
+      /worker name "Invoice": it must be[^]*creates\s+workers\/invoice-mailer\/main\.ts[^]*Nothing was written/,
+    );
+    assert.equal(refused.code, 1);
+    assert.equal((await snapshot(folder)).size, 0);
+    const made = await onTerminal(folder, "invoice-mailer", [["Work kind", "MAIL_INVOICE"], ["Go ahead?", "y"]]);
+    assert.equal(made?.code, 0, made?.text);
+    assert.ok((await snapshot(folder)).has("workers/invoice-mailer/main.ts"));
   });
 });

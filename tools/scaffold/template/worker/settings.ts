@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { parseDuration, UsageError } from "laneway";
+import { readEnvDuration } from "laneway";
 
 /** Variables that the compiled binary may read. */
 export const ENV: readonly string[] = ["LANEWAY_HANDLE_SAMPLE_RECORD_TIMEOUT"];
@@ -20,16 +20,6 @@ export interface SampleWorkerSettings {
  * @throws {UsageError} A variable is malformed or out of range.
  */
 export function readSettings(env: Readonly<Record<string, string>>): SampleWorkerSettings {
-  return { timeoutMs: readDuration(env, "LANEWAY_HANDLE_SAMPLE_RECORD_TIMEOUT", ["30s", "100ms", "9m"]) };
-}
-
-function readDuration(
-  env: Readonly<Record<string, string>>,
-  name: string,
-  [standard, min, max]: readonly [string, string, string],
-): number {
-  const text = env[name] || standard;
-  const ms = parseDuration(text, name);
-  if (ms >= parseDuration(min, name) && ms <= parseDuration(max, name)) return ms;
-  throw new UsageError(`Cannot use ${name} ${text}: it must be from ${min} to ${max}`);
+  const bounds = { standard: "30s", min: "100ms", max: "9m" };
+  return { timeoutMs: readEnvDuration(env, "LANEWAY_HANDLE_SAMPLE_RECORD_TIMEOUT", bounds) };
 }
