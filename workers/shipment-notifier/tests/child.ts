@@ -63,7 +63,7 @@ export async function runChild(
   return { code, stdout: child.stdout(), stderr: child.stderr() };
 }
 
-function collect(stream: ReadableStream<Uint8Array>): { text(): string; readonly done: Promise<void> } {
+function collect(stream: ReadableStream<Uint8Array<ArrayBuffer>>): { text(): string; readonly done: Promise<void> } {
   let text = "";
   const read = async () => {
     for await (const part of stream.pipeThrough(new TextDecoderStream())) text += part;
