@@ -16,8 +16,8 @@ export type Taker = "sql" | "host-a" | "host-b";
 export type HostName = Exclude<Taker, "sql">;
 
 /**
- * What a run does: ends at once, after a moment, after a moment and leaving a process behind that left its group, fails at
- * its first attempt, at each, or for good.
+ * What a run does: ends at once, after a moment, after a moment and leaving processes behind, one of which has left its
+ * group, fails at its first attempt, at each, or for good.
  */
 export type Mode = "quick" | "slow" | "escape" | "once" | "fail" | "final";
 
@@ -110,7 +110,7 @@ const MIXED: readonly Group[] = [
   group("any host, failing", 20, A_B, { ...HOSTED, ...FAILS }),
   group("A's kind", 80, A, { kind: "ONLY_A" }),
   group("A's kind, slow", 160, A, { kind: "ONLY_A", mode: "slow" }),
-  group("A's kind, leaving a process", 30, A, { kind: "ONLY_A", mode: "escape" }),
+  group("A's kind, leaving processes", 30, A, { kind: "ONLY_A", mode: "escape" }),
   group("A's kind, failing for good", 10, A, { kind: "ONLY_A", mode: "final", ends: "failed" }),
   group("hosted, urgent", 20, A, { ...HOSTED, priority: 6 }),
   group("hosted, super-light", 30, A, { ...HOSTED, weight: "super-light" }),
