@@ -92,12 +92,12 @@ const MIXED: readonly Group[] = [
   group("anybody, not yet due", 60, ALL, { ...SHARED, delayMs: LATER_MS }),
   group("anybody, failing once", 40, ALL, { ...SHARED, mode: "once", priority: 9 }),
   group("anybody, failing", 30, ALL, { ...SHARED, ...FAILS }),
-  // Hosts never touch these. Those of emergency priority stand before all else.
+  // Hosts never touch these. They stand before nearly all that hosts may take: one that looked away would take them first.
   group("emergency", 100, SQL, { ...SHARED, priority: 0 }),
-  group("heavy", 100, SQL, { ...SHARED, weight: "heavy" }),
-  group("preferring a third host", 100, SQL, { ...SHARED, hostPreference: "host-c" }),
-  group("of an org no host serves", 100, SQL, { ...SHARED, org: "four" }),
-  group("of no host's kinds, failing", 40, SQL, { kind: "ONLY_SQL", ...FAILS }),
+  group("heavy", 100, SQL, { ...SHARED, weight: "heavy", priority: 8 }),
+  group("preferring a third host", 100, SQL, { ...SHARED, hostPreference: "host-c", priority: 8 }),
+  group("of an org no host serves", 100, SQL, { ...SHARED, org: "four", priority: 8 }),
+  group("of no host's kinds, failing", 40, SQL, { kind: "ONLY_SQL", priority: 8, ...FAILS }),
   group("urgent", 30, SQL_A, { ...SHARED, priority: 5 }),
   group("super-light", 80, SQL_A, { ...SHARED, weight: "super-light" }),
   group("of org two", 60, SQL_A, { ...SHARED, org: "two" }),
