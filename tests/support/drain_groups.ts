@@ -16,10 +16,10 @@ export type Taker = "sql" | "host-a" | "host-b";
 export type HostName = Exclude<Taker, "sql">;
 
 /**
- * What a run does: ends at once, after a moment, after a moment and leaving processes behind, one of which has left its
- * group, fails at its first attempt, at each, or for good.
+ * What a run does: ends at once, after a moment, after its first lease, after a moment and leaving processes behind, one of
+ * which has left its group, fails at its first attempt, at each, or for good.
  */
-export type Mode = "quick" | "slow" | "escape" | "once" | "fail" | "final";
+export type Mode = "quick" | "slow" | "long" | "escape" | "once" | "fail" | "final";
 
 /** An org of the drain, in words; `four` is on no host's list. */
 export const ORGS = ["one", "two", "three", "four"] as const;
@@ -118,6 +118,7 @@ const MIXED: readonly Group[] = [
   group("hosted, preferring A", 30, A, { ...HOSTED, hostPreference: "host-a" }),
   group("B's kind", 120, B, { kind: "ONLY_B" }),
   group("B's kind, slow", 40, B, { kind: "ONLY_B", mode: "slow" }),
+  group("B's kind, beyond its lease", 3, B, { kind: "ONLY_B", mode: "long" }),
   group("hosted, medium", 30, B, { ...HOSTED, weight: "medium" }),
   group("hosted, medium, not yet due", 10, B, { ...HOSTED, weight: "medium", delayMs: LATER_MS }),
   group("hosted, of org three", 30, B, { ...HOSTED, org: "three" }),

@@ -24,6 +24,7 @@ say start
 code=0
 case "$1" in
   slow) sleep 0.2 ;;
+  long) sleep 4 ;;
   escape) sleep 301 & setsid -f sleep 300; sleep 0.1 ;;
   once) [ "$LANEWAY_ATTEMPT" != 1 ] || code=1 ;;
   fail) code=1 ;;
