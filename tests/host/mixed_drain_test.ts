@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { type HostName, POLICIES, type Taker } from "../support/drain_groups.ts";
-import { type Mark, type Replay, replay } from "../support/drain_marks.ts";
+import { type Mark, markOf, type Replay, replay } from "../support/drain_marks.ts";
 import { type Change, DrainWorld } from "../support/drain_world.ts";
 import { waitFor } from "../support/wait_for.ts";
 import type { WorkerProcess } from "../trials/worker_process.ts";
@@ -188,6 +188,32 @@ async function assertNothingLeft(world: DrainWorld, host: HostName): Promise<voi
   assert.deepEqual(await world.processesOf(host), [], `processes of ${host}`);
   assert.deepEqual(await world.workFolders(host), [], `work directories of ${host}`);
 }
+
+Deno.test("marks tell of runs at once, runs again, runs at a kill and runs while switched off", () => {
+  const text = [
+    ...[
+      "start host-b x 1",
+      "start host-a y 1",
+      "start sql x 2",
+      "end sql x 2",
+      "start host-a z 1",
+      "killed host-a - -",
+    ],
+    ...[
+      "start host-b y 2",
+      "end host-b y 2",
+      "start host-b y 2",
+      "quiet host-b - -",
+      "start host-b v 1",
+      "on host-b - -",
+    ],
+  ];
+  const told = replay(text.map(markOf));
+  assert.deepEqual(told.wrong, ["sql began x 2 while host-b ran x 1", "host-b began y 2 again"]);
+  assert.deepEqual(told.interrupted.map(({ item }) => item), ["y", "z"]);
+  assert.deepEqual(told.whileQuiet.map(({ item }) => item), ["v"]);
+  assert.deepEqual(told.most, { sql: 1, "host-a": 2, "host-b": 2 });
+});
 
 Deno.test("5,000 mixed items drain between a database worker and two hosts, through kills and the kill switch", () =>
   DrainWorld.with(async (world) => {

@@ -91,8 +91,7 @@ export class Marks {
   }
 
   #take(line: string): void {
-    const [what, who, item = "", fence = ""] = line.split(" ");
-    const mark = { what, who, item, fence } as Mark;
+    const mark = markOf(line);
     this.#all.push(mark);
     if (mark.what === "start") {
       this.#starts.set(mark.who, (this.#starts.get(mark.who) ?? 0) + 1);
@@ -102,6 +101,12 @@ export class Marks {
     if (mark.what !== "killed") return;
     for (const [run, { who }] of this.#open) if (who === mark.who) this.#open.delete(run);
   }
+}
+
+/** Reads a line. */
+export function markOf(line: string): Mark {
+  const [what, who, item = "", fence = ""] = line.split(" ");
+  return { what, who, item, fence } as Mark;
 }
 
 /** Names one run. */
