@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
+import type { Param } from "../../src/db/database.ts";
 import type { LogFields, Logger } from "../../src/core/log.ts";
 import { DatabaseTime } from "../../src/host/database_time.ts";
 import { RestClient, type RestClientOptions } from "../../src/host/rest_client.ts";
@@ -95,14 +96,7 @@ async function makeWorld(db: TestDatabase, rest: Postgrest): Promise<HostWorld> 
     },
     async host(name, options = {}) {
       const row = rowOf(name, a, options.row);
-      await db.adminSql(
-        `insert into queue.hosts (name, enabled, org_ids, kinds, weights, priority_floor, lane, windows)
-         values ($1, $2, $3::text::uuid[], $4::text::text[], $5::text::text[], $6, $7, $8::text::jsonb)`,
-        [
-          ...[row.name, row.enabled, list(row.orgIds), list(row.kinds), list(row.weights), row.priorityFloor, row.lane],
-          JSON.stringify(row.windows),
-        ],
-      );
+      await db.adminSql(...hostRowSql(row));
       return buildHost(row, { url: rest.url, readKey: async () => await rest.key(name), ...options });
     },
     async raw(host, method, pathAndQuery, body) {
@@ -175,6 +169,18 @@ export function rowOf(name: string, orgId: string, fields: Partial<HostRow> = {}
     currentWorkers: 0,
     ...fields,
   };
+}
+
+/** Inserts a host's row: a statement and its parameters. */
+export function hostRowSql(row: HostRow): [sql: string, params: Param[]] {
+  return [
+    `insert into queue.hosts (name, enabled, org_ids, kinds, weights, priority_floor, lane, windows)
+     values ($1, $2, $3::text::uuid[], $4::text::text[], $5::text::text[], $6, $7, $8::text::jsonb)`,
+    [
+      ...[row.name, row.enabled, list(row.orgIds), list(row.kinds), list(row.weights), row.priorityFloor, row.lane],
+      JSON.stringify(row.windows),
+    ],
+  ];
 }
 
 /** Names the claim an item is held under. */

@@ -1,6 +1,6 @@
 /**
- * A worker process in a test's hands: started with the trials' program, watched through its log and its probes, and
- * certainly gone afterwards.
+ * A worker process in a test's hands: started with the trials' program or another, watched through its log and its probes,
+ * and certainly gone afterwards.
  *
  * @module
  */
@@ -44,15 +44,23 @@ export class WorkerProcess {
   }
 
   /** Spawns a worker; resolves at once. */
-  static spawn(args: readonly string[], env: Readonly<Record<string, string>>): Promise<WorkerProcess> {
-    return WorkerProcess.command([...FLAGS, ...args], env);
+  static spawn(
+    args: readonly string[],
+    env: Readonly<Record<string, string>>,
+    program?: string,
+  ): Promise<WorkerProcess> {
+    return WorkerProcess.command([...FLAGS, ...args], env, program);
   }
 
-  /** Spawns the program with just these arguments. */
-  static async command(args: readonly string[], env: Readonly<Record<string, string>>): Promise<WorkerProcess> {
+  /** Spawns the program, by default that of the trials, with just these arguments. */
+  static async command(
+    args: readonly string[],
+    env: Readonly<Record<string, string>>,
+    program = PROGRAM,
+  ): Promise<WorkerProcess> {
     const command = [
       ...await dieWithParent(),
-      ...[Deno.execPath(), "run", "-A", "--no-check", "--v8-flags=--expose-gc", "--config", CONFIG, PROGRAM, ...args],
+      ...[Deno.execPath(), "run", "-A", "--no-check", "--v8-flags=--expose-gc", "--config", CONFIG, program, ...args],
     ];
     const child = new Deno.Command(command[0] ?? "", {
       args: command.slice(1),
@@ -65,8 +73,12 @@ export class WorkerProcess {
   }
 
   /** Spawns a worker and waits until its loop runs. */
-  static async start(args: readonly string[], env: Readonly<Record<string, string>>): Promise<WorkerProcess> {
-    const worker = await WorkerProcess.spawn(args, env);
+  static async start(
+    args: readonly string[],
+    env: Readonly<Record<string, string>>,
+    program?: string,
+  ): Promise<WorkerProcess> {
+    const worker = await WorkerProcess.spawn(args, env, program);
     try {
       await worker.sees("process.started", { timeoutMs: 20_000 });
       return worker;
