@@ -12,7 +12,7 @@ import { waitFor } from "../support/wait_for.ts";
 import { ECHO, OK, SLEEP, THROW } from "../trials/kinds.ts";
 import type { WorkerProcess } from "../trials/worker_process.ts";
 
-const FLAGS = ["--poll", "200ms", "--lease", "3s", "--drain-grace", "0s"];
+const FLAGS = ["--poll", "200ms", "--lease", "2s", "--drain-grace", "0s"];
 const LONG = { timeoutMs: 20_000 };
 
 /** Waits for its gate, so that a test says when it ends. */
@@ -179,7 +179,7 @@ Deno.test("failure mode: enabled=false flipped while a command runs: it is finis
     const later = await trial.enqueue(OK);
     // Longer than its lease: it is renewed by a host that is off.
     const leased = await lease(world, running);
-    await waitFor("renewals", async () => await lease(world, running) > leased + 3_000);
+    await waitFor("renewals", async () => await lease(world, running) > leased + 2_000);
     await host.openGate();
     await done(world, [running]);
     await beats(world, 3);
@@ -330,8 +330,8 @@ Deno.test("failure mode: a command that set its item's final status itself is le
     const { trial, rest } = world;
     const audit = crypto.randomUUID();
     const kinds = {
-      OK: `${FINISHES_ITSELF}finish '"status":"done"'\nsleep 4\nsay end\nexit 3\n`,
-      ECHO: `${FINISHES_ITSELF}finish '"status":"failed","audit_id":"${audit}"'\nsleep 4\nsay end\nexit 0\n`,
+      OK: `${FINISHES_ITSELF}finish '"status":"done"'\nsleep 3\nsay end\nexit 3\n`,
+      ECHO: `${FINISHES_ITSELF}finish '"status":"failed","audit_id":"${audit}"'\nsleep 3\nsay end\nexit 0\n`,
     };
     await Deno.writeTextFile(`${trial.folder}/agent.key`, await rest.key("wsl1"), { mode: 0o600 });
     const commandEnv = { API: rest.url, API_KEY: { secretFile: `${trial.folder}/agent.key` } };

@@ -1,6 +1,6 @@
 /**
  * B17 for a host: its handlers are processes, so none of them can block its loop; what can is that the runner itself stands
- * still. Leases of 3 s stand for 5 s, commands of seconds for longer ones: each outlives its lease all the same.
+ * still. Leases of 2 s stand for 5 s, commands of seconds for longer ones: each outlives its lease all the same.
  */
 import assert from "node:assert/strict";
 import { HostTrial, OK_SCRIPT, SLEEP_SCRIPT } from "../support/host_trial.ts";
@@ -9,12 +9,12 @@ import { OK, SLEEP, SPIN } from "../trials/kinds.ts";
 import { stays } from "../trials/probes.ts";
 import type { WorkerProcess } from "../trials/worker_process.ts";
 
-const LEASE_MS = 3_000;
-const TIMES = ["--lease", "3s", "--poll", "200ms", "--drain-grace", "0s"];
+const LEASE_MS = 2_000;
+const TIMES = ["--lease", "2s", "--poll", "200ms", "--drain-grace", "0s"];
 /** By when another worker must run what a frozen one holds: the lease, a sweep, a poll, and a busy machine. */
 const TAKEOVER_MS = LEASE_MS + 500 + 3_000;
 
-const SPIN_SCRIPT = `timeout --foreground 8 sh -c 'while :; do :; done'\nsay end\n`;
+const SPIN_SCRIPT = `timeout --foreground 6 sh -c 'while :; do :; done'\nsay end\n`;
 
 Deno.test("B17: commands that spin for longer than two leases keep them, and every probe is answered meanwhile", () =>
   HostTrial.with(async (world) => {
@@ -23,11 +23,11 @@ Deno.test("B17: commands that spin for longer than two leases keep them, and eve
     await world.sweeper();
     const runner = await host.runner(TIMES);
     const items = [
-      ...await trial.enqueueMany(SPIN, 2, { ms: 8_000 }),
-      ...await trial.enqueueMany(SLEEP, 2, { ms: 7_000 }),
+      ...await trial.enqueueMany(SPIN, 2, { ms: 6_000 }),
+      ...await trial.enqueueMany(SLEEP, 2, { ms: 5_000 }),
     ];
     for (const id of items) await trial.started(id);
-    await stays(runner, 7_000);
+    await stays(runner, 5_000);
     await trial.allFinished(10_000);
     for (const row of await trial.rows(items)) assert.deepEqual([row.status, row.attempts, row.claims], ["done", 1, 1]);
     for (const id of items) {
@@ -53,11 +53,11 @@ Deno.test("B17: a runner frozen past its leases: its items go to another claimer
     const a = await host.runner([...TIMES, "--capacity", "6"]);
     const long = await trial.enqueueMany(SLEEP, 3, { ms: 120_000, againMs: 200 });
     // These end while it stands still: their exits wait for it.
-    const short = await trial.enqueueMany(SLEEP, 2, { ms: 2_500, againMs: 200 });
+    const short = await trial.enqueueMany(SLEEP, 2, { ms: 1_800, againMs: 200 });
     const items = [...long, ...short];
     for (const id of items) await trial.started(id);
     a.signal("SIGSTOP");
-    const b = await trial.worker(["--lease", "3s", "--poll", "200ms", "--sweep", "500ms", "--capacity", "6"]);
+    const b = await trial.worker(["--lease", "2s", "--poll", "200ms", "--sweep", "500ms", "--capacity", "6"]);
     for (const id of items) {
       const second = await trial.started(id, { times: 2, timeoutMs: TAKEOVER_MS + 5_000 });
       assert.equal(second.pid, b.pid);
