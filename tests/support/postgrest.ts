@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { PostgresClient } from "../../src/db/client.ts";
 import type { TestDatabase } from "./postgres.ts";
 import { waitFor } from "./wait_for.ts";
 
@@ -101,14 +102,22 @@ async function program(): Promise<string> {
 }
 
 /** It may become a host and nothing else, as the REST server's login does on Supabase. */
-async function makeLogin({ adminSql }: TestDatabase): Promise<void> {
-  await adminSql(`do $$ begin
-    perform pg_advisory_xact_lock(7263552);
-    if not exists (select from pg_roles where rolname = '${LOGIN}') then
-      create role ${LOGIN} login noinherit password 'laneway-test';
-    end if;
-    grant laneway_host to ${LOGIN};
-  end $$`);
+async function makeLogin(database: TestDatabase): Promise<void> {
+  const url = new URL(database.url("admin"));
+  // Roles are the server's, and locks are a database's: all who make this one meet in the same.
+  url.pathname = "/postgres";
+  const admin = await PostgresClient.open(url.href, { applicationName: "laneway-test-admin" });
+  try {
+    await admin.script(`do $$ begin
+      perform pg_advisory_xact_lock(7263552);
+      if not exists (select from pg_roles where rolname = '${LOGIN}') then
+        create role ${LOGIN} login noinherit password 'laneway-test';
+      end if;
+      grant laneway_host to ${LOGIN};
+    end $$`);
+  } finally {
+    await admin.close();
+  }
 }
 
 async function keyOf(
