@@ -67,6 +67,8 @@ export class HostGate {
   /** Why the heartbeat cannot be written; null while the last try wrote it. */
   #beatFailure: unknown = null;
   #countFailed = false;
+  /** Aborts with the runner's end, which ends calls on their way: no news for anybody. */
+  #stop: AbortSignal | null = null;
 
   constructor(options: HostGateOptions) {
     this.#o = options;
@@ -75,6 +77,7 @@ export class HostGate {
   /** Writes the heartbeat every poll until `stop`, the first at once. Never throws. */
   async run(stop: AbortSignal): Promise<void> {
     const { clock, pollMs, random = Math.random } = this.#o;
+    this.#stop = stop;
     while (!stop.aborted) {
       const nextMs = clock.monotonic() + pollMs * (1 - JITTER * random());
       await this.tick();
@@ -243,6 +246,6 @@ export class HostGate {
   }
 
   #warnOnce(already: boolean, event: string, error: unknown): void {
-    if (!already) this.#o.logger.warn(event, { error: describeError(error) });
+    if (!already && !this.#stop?.aborted) this.#o.logger.warn(event, { error: describeError(error) });
   }
 }

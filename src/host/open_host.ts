@@ -54,6 +54,8 @@ export interface OpenHostOptions {
   readonly metrics: Metrics;
   /** Is told of a refused key and of heartbeats that fail. */
   readonly notifier: Notifier;
+  /** Aborts when the process is told to stop: nothing is claimed any more. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** A host runner's parts. Its gate beats from the first on. */
@@ -79,7 +81,8 @@ const KEPT_MS = 1;
 export function openHost(options: OpenHostOptions): OpenHost {
   const { clock, logger, notifier, host, url, readKey, timeoutMs } = options;
   const topics = options.topics ?? new MemoryTopics();
-  // Not the process's stop signal: while it drains, what has ended is still to be handed back, and repeated if need be.
+  // Not the process's stop signal, which ends claims alone: while it drains, what has ended is still to be handed back, and
+  // repeated if need be.
   const closing = new AbortController();
   const client = new RestClient({
     ...{ url, readKey, timeoutMs, clock, logger, notifier, stop: closing.signal },
@@ -97,7 +100,7 @@ export function openHost(options: OpenHostOptions): OpenHost {
   const beating = gate.run(closing.signal);
   return {
     ...{ api, topics },
-    managers: managersOf(new RestWorkStorage({ client, gate, time }), { ...options, topics }),
+    managers: managersOf(new RestWorkStorage({ client, gate, time, stop: options.signal }), { ...options, topics }),
     async ping() {
       await api.read();
     },

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { eitherOf } from "../core/either.ts";
 import { invariant, isInstance, UnavailableError } from "../core/errors.ts";
 import { EMPTY_UUID } from "../core/ids.ts";
 import type { ClaimRequest, OwnedItem } from "../work/storage.ts";
@@ -17,6 +18,8 @@ import type { ClaimAllowance } from "./types.ts";
 export interface ClaimParts {
   readonly client: RestClient;
   readonly time: DatabaseTime;
+  /** Aborts when nothing is to be claimed any more. */
+  readonly stop?: AbortSignal | undefined;
 }
 
 /** A row that was due when it was read. */
@@ -48,7 +51,7 @@ export async function claimRows(
   allowed: ClaimAllowance,
   parts: ClaimParts,
 ): Promise<OwnedItem[]> {
-  const due = await readDue(request, allowed, parts.client);
+  const due = await unlessStopped(readDue(request, allowed, parts.client), parts.stop) ?? [];
   const owned: OwnedItem[] = [];
   let failure: unknown = null;
   for (let next = 0; next < due.length && owned.length < allowed.limit && failure === null;) {
@@ -63,6 +66,17 @@ export async function claimRows(
   // What is held for sure is run; what is in doubt is looked for by its token, and with it all that is held under it.
   if (failure === null || (owned.length > 0 && !inDoubt(failure))) return owned;
   throw failure;
+}
+
+/** What `reading` brings, or null once `stop` aborts: a server that does not answer must not hold up the end. */
+export async function unlessStopped<T>(reading: Promise<T>, stop: AbortSignal | undefined): Promise<T | null> {
+  using either = eitherOf(stop);
+  const { signal } = either;
+  const stopped = new Promise<null>((resolve) => {
+    if (signal.aborted) resolve(null);
+    else signal.addEventListener("abort", () => resolve(null), { once: true });
+  });
+  return await Promise.race([reading, stopped]);
 }
 
 /** Of two failures the one that leaves more in doubt. */

@@ -30,7 +30,7 @@ export interface RestClientOptions {
   readonly budgetMs?: number;
   /** The most bytes of an answer. Default 4 MiB: an item's payload comes in one piece. */
   readonly maxBytes?: number;
-  /** Ends waits between repeats: the process is about to stop. */
+  /** Ends waits between repeats, and what is on its way: the process is about to stop, and nobody waits for it. */
   readonly stop?: AbortSignal;
   /** In [0, 1). Default `Math.random`. */
   readonly random?: () => number;
@@ -153,7 +153,7 @@ export class RestClient {
   }
 
   async #once(request: RestRequest, key: string): Promise<Met> {
-    const { url, timeoutMs, maxBytes, apiKey } = this.#o;
+    const { url, timeoutMs, maxBytes, apiKey, stop } = this.#o;
     let told: Exchanged;
     try {
       told = await exchange(`${url}${request.path}?${toQuery(request.filters)}`, {
@@ -162,6 +162,7 @@ export class RestClient {
         body: request.body === undefined ? null : JSON.stringify(request.body),
         timeoutMs,
         maxBytes,
+        stop,
       });
     } catch (cause) {
       return noAnswer(request, withoutUrl(cause, key));

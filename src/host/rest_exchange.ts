@@ -13,6 +13,8 @@ export interface ExchangeOptions {
   readonly timeoutMs: number;
   /** The most bytes of a body. */
   readonly maxBytes: number;
+  /** Ends it: nobody waits for its answer any more. */
+  readonly stop?: AbortSignal | undefined;
 }
 
 /** What came back. */
@@ -38,6 +40,9 @@ export async function exchange(url: string, options: ExchangeOptions): Promise<E
   const { method, headers, body, timeoutMs, maxBytes } = options;
   const stop = new AbortController();
   const timer = setTimeout(() => stop.abort(new Error(`it gave no answer within ${timeoutMs} ms`)), timeoutMs);
+  const close = () => stop.abort(new Error("it had not answered when the client was closed"));
+  if (options.stop?.aborted) close();
+  options.stop?.addEventListener("abort", close, { once: true });
   try {
     const sent = body === null ? null : new Blob([body]).stream();
     const response = await fetch(url, { method, headers, body: sent, redirect: "manual", signal: stop.signal });
@@ -51,6 +56,7 @@ export async function exchange(url: string, options: ExchangeOptions): Promise<E
     };
   } finally {
     clearTimeout(timer);
+    options.stop?.removeEventListener("abort", close);
     // What was left unread would keep its connection.
     stop.abort();
   }

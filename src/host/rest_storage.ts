@@ -17,7 +17,7 @@ import type {
 } from "../work/storage.ts";
 import type { WorkStatus } from "../work/types.ts";
 import type { DatabaseTime } from "./database_time.ts";
-import { claimRows, refusedTime } from "./rest_claims.ts";
+import { claimRows, refusedTime, unlessStopped } from "./rest_claims.ts";
 import { type RestClient, RestRefusal } from "./rest_client.ts";
 import { anyOf, eq, type Filter } from "./rest_filters.ts";
 import { date, ITEM_COLUMNS, text, toOwned } from "./rest_rows.ts";
@@ -40,6 +40,8 @@ export interface RestWorkStorageOptions {
   readonly gate: ClaimGate;
   /** The database's time as heartbeats and writes tell it. */
   readonly time: DatabaseTime;
+  /** Aborts when nothing is to be claimed any more: a claim that has only read by then brings nothing. */
+  readonly stop?: AbortSignal | undefined;
 }
 
 /** Settlements on their way at once. */
@@ -60,8 +62,8 @@ export class RestWorkStorage implements WorkStorage {
   }
 
   async claim(request: ClaimRequest): Promise<OwnedItem[]> {
-    const allowed = await this.#o.gate.allow(request.limit);
-    if (!("limit" in allowed)) return [];
+    const allowed = await unlessStopped(Promise.resolve(this.#o.gate.allow(request.limit)), this.#o.stop);
+    if (allowed === null || !("limit" in allowed)) return [];
     if (this.#o.time.now() === null) {
       throw new UnavailableError("Cannot claim before a heartbeat told the database's time", "not-executed");
     }

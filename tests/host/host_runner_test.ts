@@ -9,6 +9,7 @@ import { definition } from "../../workers/host-runner/worker.ts";
 import { type CliResult, runCli, TestStop } from "../support/cli.ts";
 import { hasCurl } from "../support/has_curl.ts";
 import { type HostWorld, KIND, withHosts } from "../support/host_world.ts";
+import { noticeServer } from "../support/notice_server.ts";
 import { waitFor } from "../support/wait_for.ts";
 
 const POLL_MS = 200;
@@ -161,24 +162,18 @@ Deno.test("two runners of one host share its cap, and an item that ends makes ro
 Deno.test("a key that is refused while it runs is told once, and a new one in its file is taken up without a restart", () =>
   withHosts((world) =>
     withMachine({ world }, async ({ env, folder }) => {
-      const notices: string[] = [];
-      const server = Deno.serve({ hostname: "127.0.0.1", port: 0, onListen() {} }, async (request) => {
-        const { embeds: [embed] } = await request.json() as { embeds: { title: string }[] };
-        notices.push(embed?.title ?? "");
-        return new Response(null, { status: 204 });
-      });
+      const notices = noticeServer();
       try {
         await Deno.writeTextFile(`${folder}/key`, await world.rest.key("wsl1", { secret: "x".repeat(40) }));
-        const webhook = `http://127.0.0.1:${server.addr.port}/hook`;
         const item = await world.put();
-        await serving({ ...env, LANEWAY_NOTICE_WEBHOOK: webhook }, async () => {
-          await waitFor("the notice", () => notices.length > 0);
+        await serving({ ...env, LANEWAY_NOTICE_WEBHOOK: notices.url }, async () => {
+          await waitFor("the notice", () => notices.titles.length > 0);
           await Deno.writeTextFile(`${folder}/key`, await world.rest.key("wsl1"));
           await waitFor("the item's end", async () => await statusOf(world, item) === "done");
         });
-        assert.deepEqual(notices, ["key refused *"]);
+        assert.deepEqual(notices.titles, ["key refused *"]);
       } finally {
-        await server.shutdown();
+        await notices.stop();
       }
     })
   ));

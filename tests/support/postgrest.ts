@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { PostgresClient } from "../../src/db/client.ts";
 import type { TestDatabase } from "./postgres.ts";
 import { waitFor } from "./wait_for.ts";
 
@@ -19,6 +20,9 @@ export interface Postgrest {
     host: string,
     options?: { readonly role?: string; readonly secret?: string; readonly expired?: boolean },
   ): Promise<string>;
+  /** Starts it anew where it answered before; only after `stop`. */
+  start(): Promise<void>;
+  /** Kills it. */
   stop(): Promise<void>;
 }
 
@@ -31,31 +35,43 @@ export async function startPostgrest(
   const uri = new URL(database.url("system"));
   uri.username = LOGIN;
   const port = freePort();
+  const env = {
+    PATH: "/usr/bin:/bin",
+    ...(Deno.env.get("LANEWAY_TEST_POSTGREST_LOG") === undefined
+      ? {}
+      : { PGRST_LOG: Deno.env.get("LANEWAY_TEST_POSTGREST_LOG") ?? "" }),
+    PGRST_DB_URI: uri.href,
+    PGRST_DB_SCHEMAS: "queue",
+    PGRST_JWT_SECRET: SECRET,
+    PGRST_SERVER_HOST: "127.0.0.1",
+    PGRST_SERVER_PORT: String(port),
+    PGRST_DB_CHANNEL_ENABLED: "false",
+    PGRST_OPENAPI_MODE: "disabled",
+    ...settings,
+  };
+  const url = `http://127.0.0.1:${port}`;
+  let running = await launch(url, env);
+  return {
+    url,
+    key: (host, options = {}) => keyOf(host, options),
+    start: async () => void (running = await launch(url, env)),
+    stop: () => running.stop(),
+  };
+}
+
+/** Starts the program, and waits until it answers. */
+async function launch(url: string, env: Readonly<Record<string, string>>): Promise<{ stop(): Promise<void> }> {
   const child = new Deno.Command("/bin/sh", {
     // The kernel ends it when this process dies; its log is of interest only to whoever looks for a fault.
     args: ["-c", 'exec setpriv --pdeathsig KILL "$0" >"${PGRST_LOG:-/dev/null}" 2>&1', await program()],
     clearEnv: true,
-    env: {
-      PATH: "/usr/bin:/bin",
-      ...(Deno.env.get("LANEWAY_TEST_POSTGREST_LOG") === undefined
-        ? {}
-        : { PGRST_LOG: Deno.env.get("LANEWAY_TEST_POSTGREST_LOG") ?? "" }),
-      PGRST_DB_URI: uri.href,
-      PGRST_DB_SCHEMAS: "queue",
-      PGRST_JWT_SECRET: SECRET,
-      PGRST_SERVER_HOST: "127.0.0.1",
-      PGRST_SERVER_PORT: String(port),
-      PGRST_DB_CHANNEL_ENABLED: "false",
-      PGRST_OPENAPI_MODE: "disabled",
-      ...settings,
-    },
+    env,
     stdin: "null",
     stdout: "null",
     stderr: "null",
   }).spawn();
   let exited = false;
   const status = child.status.then(() => exited = true);
-  const url = `http://127.0.0.1:${port}`;
   const stop = async () => {
     if (!exited) child.kill("SIGKILL");
     await status;
@@ -72,7 +88,7 @@ export async function startPostgrest(
     await stop();
     throw error;
   }
-  return { url, key: (host, options = {}) => keyOf(host, options), stop };
+  return { stop };
 }
 
 /** The path of the binary. */
@@ -86,14 +102,22 @@ async function program(): Promise<string> {
 }
 
 /** It may become a host and nothing else, as the REST server's login does on Supabase. */
-async function makeLogin({ adminSql }: TestDatabase): Promise<void> {
-  await adminSql(`do $$ begin
-    perform pg_advisory_xact_lock(7263552);
-    if not exists (select from pg_roles where rolname = '${LOGIN}') then
-      create role ${LOGIN} login noinherit password 'laneway-test';
-    end if;
-    grant laneway_host to ${LOGIN};
-  end $$`);
+async function makeLogin(database: TestDatabase): Promise<void> {
+  const url = new URL(database.url("admin"));
+  // Roles are the server's, and locks are a database's: all who make this one meet in the same.
+  url.pathname = "/postgres";
+  const admin = await PostgresClient.open(url.href, { applicationName: "laneway-test-admin" });
+  try {
+    await admin.script(`do $$ begin
+      perform pg_advisory_xact_lock(7263552);
+      if not exists (select from pg_roles where rolname = '${LOGIN}') then
+        create role ${LOGIN} login noinherit password 'laneway-test';
+      end if;
+      grant laneway_host to ${LOGIN};
+    end $$`);
+  } finally {
+    await admin.close();
+  }
 }
 
 async function keyOf(

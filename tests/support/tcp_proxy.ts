@@ -14,6 +14,8 @@ export class TcpProxy {
   readonly #loop: Promise<void>;
   #gate: PromiseWithResolvers<void> | undefined;
   #answersOnly = false;
+  #accepted = 0;
+  #cutting = false;
 
   /** Listens on a free port and forwards to `port` on loopback. */
   constructor(port: number) {
@@ -46,8 +48,15 @@ export class TcpProxy {
     for (const connection of this.#connections) hangUp(connection);
   }
 
+  /** Cuts every connection that is open, and each further one as soon as it is made. */
+  cutEach(): void {
+    this.#cutting = true;
+    this.cut();
+  }
+
   /** Forwards again, what was held up first. */
   resume(): void {
+    this.#cutting = false;
     this.#gate?.resolve();
     this.#gate = undefined;
   }
@@ -55,6 +64,11 @@ export class TcpProxy {
   /** How many connections are open on the client's side and the server's together. */
   get connections(): number {
     return this.#connections.size;
+  }
+
+  /** How many connections clients have made so far. */
+  get accepted(): number {
+    return this.#accepted;
   }
 
   /** Cuts everything and stops listening. */
@@ -80,6 +94,8 @@ export class TcpProxy {
   }
 
   async #serve(client: Deno.TcpConn): Promise<void> {
+    this.#accepted++;
+    if (this.#cutting) return hangUp(client);
     this.#connections.add(client);
     let server: Deno.TcpConn | undefined;
     try {

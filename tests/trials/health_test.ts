@@ -6,37 +6,11 @@ import assert from "node:assert/strict";
 import { TcpProxy } from "../support/tcp_proxy.ts";
 import { waitFor } from "../support/wait_for.ts";
 import { OK, SLEEP, SPIN } from "./kinds.ts";
-import { LISTENERS, pass, Trial } from "./trial.ts";
-import type { ProbeAnswer, WorkerProcess } from "./worker_process.ts";
+import { BACK_MS, NOTICE_MS, stays, turns, WINDOW_MS } from "./probes.ts";
+import { LISTENERS, Trial } from "./trial.ts";
+import type { WorkerProcess } from "./worker_process.ts";
 
-const WINDOW_MS = 1_000;
 const FLAGS = ["--heartbeat", "1s", "--poll", "200ms", "--lease", "3s", "--sweep", "500ms", "--capacity", "3"];
-/** Two windows, and what a busy machine and the sampling add. */
-const NOTICE_MS = 2 * WINDOW_MS + 500;
-const BACK_MS = 6_000;
-
-function assertHarmless({ body }: ProbeAnswer): void {
-  assert.doesNotMatch(body, /laneway-test|postgres:\/\/|@127|\\n|\bat \S+:\d+|\.ts\b|\.js\b/, "no secret and no stack");
-  assert.ok(body.length < 2_000, "bounded");
-}
-
-/** Samples until `status` comes, and checks every body on the way. */
-async function turns(worker: WorkerProcess, status: number, timeoutMs: number): Promise<ProbeAnswer> {
-  return await waitFor(`/healthz to answer ${status}\n${worker.text()}`, async () => {
-    const answer = await worker.probe("/healthz");
-    assertHarmless(answer);
-    return answer.status === status ? answer : undefined;
-  }, { timeoutMs, everyMs: 50 });
-}
-
-/** Samples for `ms` and demands that every answer is 200. */
-async function stays(worker: WorkerProcess, ms: number): Promise<void> {
-  for (const untilMs = performance.now() + ms; performance.now() < untilMs;) {
-    const answer = await worker.probe("/healthz", 2_000);
-    assert.equal(answer.status, 200, answer.body);
-    await pass(100);
-  }
-}
 
 /**
  * Unhealthy within two windows with a reason, healthy again by itself, and then an item runs. A running item's renewals fail

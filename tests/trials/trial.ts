@@ -140,6 +140,11 @@ export class Trial {
     };
   }
 
+  /** The org it enqueues for. */
+  async orgId(): Promise<string> {
+    return (await this.#context()).orgId;
+  }
+
   /** Starts a worker. */
   async worker(args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<WorkerProcess> {
     const worker = await WorkerProcess.start(args, this.env(env));

@@ -64,6 +64,7 @@ export async function open(options: OpenOptions): Promise<OpenParts> {
   const host = openHost({
     ...{ url: settings.url, readKey: settings.readKey, apiKey: settings.apiKey, timeoutMs: settings.timeoutMs },
     ...{ host: settings.host, lane: flags.lane, kinds, pollMs: flags.pollMs, clock, logger, metrics, notifier },
+    signal: options.signal,
     ...(flags.kinds === null ? {} : { claimed: flags.kinds }),
   });
   const parts = partsWithoutStore({ settings: flags, env, ...host, clock, logger, metrics });

@@ -34,6 +34,8 @@ export class LogFolder {
   readonly #logger: Logger;
   #kept: Kept[] = [];
   #opened = 0;
+  /** The look on its way, which makes the folder: runs that begin together wait for one. */
+  #looking: Promise<void> | null = null;
   #warned = false;
 
   constructor(settings: LogSettings, logger: Logger) {
@@ -56,7 +58,8 @@ export class LogFolder {
   }
 
   async #makeRoom(): Promise<void> {
-    if (this.#opened++ % LOOK_EVERY === 0) await this.#look();
+    if (this.#opened++ % LOOK_EVERY === 0) this.#looking = this.#look().finally(() => this.#looking = null);
+    await this.#looking;
     let bytes = this.#kept.reduce((sum, kept) => sum + kept.bytes, 0);
     while (this.#kept.length >= this.#o.runs || bytes > this.#o.totalBytes - this.#o.perRunBytes) {
       const oldest = this.#kept.shift();
