@@ -78,7 +78,7 @@ const LONGEST_PAUSE_MS = 8_000;
 const LONGEST_RETRY_AFTER_MS = 60_000;
 /** After calls that asked in vain to the last: from twice the first to the longest, while none is answered. */
 const FIRST_REST_MS = 1_000;
-const LONGEST_REST_MS = 10_000;
+const LONGEST_REST_MS = 4_000;
 const BUSY = new Set([408, 429, 502, 503, 504]);
 /** Rolled back, and worth another try: serialization, deadlock, a lock or a statement that took too long. */
 const ROLLED_BACK = new Set(["40001", "40P01", "55P03", "57014"]);

@@ -23,7 +23,7 @@ const FLAGS = ["--poll", "1s", "--lease", "10s", "--drain-grace", "0s"];
 /** A jittered poll, and what a busy machine adds. */
 const SOON_MS = POLL_MS * 1.25 + 1_500;
 /** The longest that a server which was asked in vain is left alone, and the loop's own pause after that. */
-const REST_MS = 11_000 + 3_000;
+const REST_MS = 5_000 + 3_000;
 /** One line for each of its two voices: the loop, and the heartbeat with its count. */
 const VOICES = ["database.out_of_reach", "host.heartbeat_failed", "host.count_failed"];
 
@@ -142,9 +142,9 @@ interface Scene {
 const BACKLOG = 200;
 const CUTTING_MS = 6_000;
 const OUTAGE_MS = 4_000;
-/** After faults this short: the rest that a server is given, a poll of 3 s with its jitter, and what a busy machine adds. */
-const RESUME_MS = 10_000;
-const OUTAGE_FLAGS = ["--poll", "3s", "--lease", "6s", "--drain-grace", "0s"];
+/** After an outage: the rest of at most 4 s that a server is given, and a poll. */
+const RESUME_MS = 5_000;
+const OUTAGE_FLAGS = ["--poll", "500ms", "--lease", "6s", "--drain-grace", "0s"];
 
 async function enqueue({ trial }: HostTrial, { name, items }: Scene, count: number, kind = "OK"): Promise<void> {
   for (let n = 0; n < count; n++) {
@@ -211,7 +211,7 @@ async function assertScene({ trial }: HostTrial, { name, runner, items }: Scene,
   assert.equal(await runner.stop(), 0);
 }
 
-Deno.test("B13: runners survive cuts, crashes of their server and an outage; every item ends done, claims resume in ten seconds", () =>
+Deno.test("B13: runners survive cuts, crashes of their server and an outage; every item ends done, claims resume in five seconds", () =>
   HostTrial.with(async (world) => {
     const { trial, rest } = world;
     const proxy = new TcpProxy(Number(new URL(rest.url).port));
