@@ -9,6 +9,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import type { OpContext } from "../../src/core/context.ts";
 import { silentLogger } from "../../src/core/log.ts";
 import { noMetrics } from "../../src/core/metrics.ts";
+import { PostgresClient } from "../../src/db/client.ts";
 import { MemoryTopics } from "../../src/infra/memory_topics.ts";
 import { createManagers, type Managers } from "../../src/managers.ts";
 import { createStorages } from "../../src/storages.ts";
@@ -318,10 +319,11 @@ class Chaos {
   }
 
   async #readOnly(state: "on" | "off"): Promise<void> {
-    const { db } = this.#w;
-    await db.adminSql(
-      `set default_transaction_read_only = off; alter database ${db.name} set default_transaction_read_only = ${state}`,
-    );
+    const { db, server } = this.#w;
+    // From another database, as this one's own sessions are read-only once it is.
+    const admin = await PostgresClient.open(server.url());
+    await admin.script(`alter database ${db.name} set default_transaction_read_only = ${state}`);
+    await admin.close();
     await db.killBackends("application_name like 'chaos-worker@%'");
   }
 
