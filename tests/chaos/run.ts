@@ -62,7 +62,8 @@ const WAIT_MS = 600_000;
 /** Runs it. Whatever happens, its processes, its server and its files are gone afterwards. */
 export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   const folder = await Deno.makeTempDir({ prefix: "laneway-chaos-" });
-  const server = await startPrivateServer({ settings: { max_connections: "400" } });
+  // Durable: a crash that took back what was acknowledged would be the server's fault, not the workers'.
+  const server = await startPrivateServer({ fsync: true, settings: { max_connections: "400" } });
   const proxy = new TcpProxy(server.port);
   const db = await createTestDatabase(CHAINS, { adminUrl: server.url() });
   const log = join(folder, "log");
