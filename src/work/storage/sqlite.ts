@@ -334,7 +334,7 @@ function settleOne(s: SqliteSession, settlement: Settlement): WriteOutcome {
       const ran = settlement.ran ? 1 : 0;
       changed = s.run(
         sql.SETTLE_BACK,
-        at,
+        settlement.ran || settlement.delayMs > 0 ? at : null,
         at <= s.nowMs ? 1 : 0,
         settlement.note,
         ran,
