@@ -269,7 +269,8 @@ class Chaos {
   async #heldBy(pid: number): Promise<Map<string, number>> {
     try {
       const rows = await this.#w.db.adminSql(
-        "select id, claims::text as claims from queue.work_items where status = 'claimed' and claimed_by like '%/' || $1",
+        // An item whose last holder died too waits before it is tried again: that is no matter of taking over.
+        "select id, claims::text as claims from queue.work_items where status = 'claimed' and expiries = 0 and claimed_by like '%/' || $1",
         [String(pid)],
       );
       return new Map(rows.map((row) => [String(row.id), Number(row.claims)]));
