@@ -66,7 +66,10 @@ export type Settlement =
   | (ClaimRef & { readonly to: "failed"; readonly error: string; readonly auditId: string })
   /** The handler ran and failed; its attempt stays spent. */
   | (ClaimRef & { readonly to: "retry"; readonly delayMs: number; readonly error: string })
-  /** Handed back uncharged, by the handler's wish or because it never ran to an end. */
+  /**
+   * Handed back uncharged, by the handler's wish or because it never ran to an end (`ran` false). The latter, at once, keeps
+   * its place among what is due: behind a backlog it would wait for all that came after it.
+   */
   | (ClaimRef & { readonly to: "back"; readonly delayMs: number; readonly note: string | null; readonly ran: boolean });
 
 /**

@@ -177,6 +177,28 @@ export const VALUE_CASES: Cases<WorkHarness> = {
     assert.deepEqual(await h.storage.settle([{ ...ref(early), to: "done" }]), ["REFUSED"]);
     assert.equal((await h.storage.requeueStale(early.orgId, 10, { baseMs: 1, capMs: 100 })).requeued, 1);
   },
+  "an item taken back for the first time keeps its place before all that came after it": async (h) => {
+    const early = await claimedOne(h);
+    const { orgId, item: { lane } } = early;
+    await h.advance(1_000);
+    await h.storage.createItems(orgId, Array.from({ length: 20 }, () => insert({ lane })));
+    await h.advance(LEASE_MS);
+    assert.equal((await h.storage.requeueStale(orgId, 10, { baseMs: 1, capMs: 100 })).requeued, 1);
+    const request = { lane, kinds: [KIND.name], worker: "w", leaseMs: LEASE_MS, limit: 3, token: newId() };
+    assert.equal((await h.storage.claim(request))[0]?.item.id, early.item.id);
+  },
+  "an item handed back at once, as it never ran, keeps its place; one that asks for later gives it up": async (h) => {
+    for (const [ran, delayMs, first] of [[false, 0, true], [true, 0, false]] as const) {
+      const early = await claimedOne(h);
+      const { orgId, item: { lane } } = early;
+      await h.advance(1_000);
+      await h.storage.createItems(orgId, Array.from({ length: 20 }, () => insert({ lane })));
+      await h.advance(1_000);
+      assert.deepEqual(await h.storage.settle([{ ...ref(early), to: "back", delayMs, note: null, ran }]), ["WRITTEN"]);
+      const request = { lane, kinds: [KIND.name], worker: "w", leaseMs: LEASE_MS, limit: 3, token: newId() };
+      assert.equal((await h.storage.claim(request))[0]?.item.id === early.item.id, first);
+    }
+  },
   "unaudited dead letters are read oldest first, as many as asked for, until each is cleared by its own audit id":
     async (h) => {
       const ids: string[] = [];

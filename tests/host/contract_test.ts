@@ -103,6 +103,8 @@ testWorkStorage("PostgREST, beside SQL", make, {
     "settle(done) of an item that is not kept leaves its key alone, and no row": LATER,
     "a settle after the lease passed is refused, on database time":
       "it compares times that this harness moves; rest_storage_test has its own",
+    "an item handed back at once, as it never ran, keeps its place; one that asks for later gives it up":
+      "a host's hand-back is known by its new time when its answer is lost: it goes behind what is due",
     "texts and numbers at the ends of their ranges are stored as they are":
       "an item that prefers another host is left to it",
     "archiveDone() moves what hosts completed, after its age and within its limit, and repeats are still recognized":

@@ -69,7 +69,7 @@ export function completePlaced(now: string, keep: boolean): string {
     where (select count(*) from written) < (select count(*) from r) and r.n not in (select n from written)`;
 }
 
-/** Dead-letters, retries and hands back. A row dead-lettered under just this token is a repeat, as in `complete`. */
+/** Dead-letters, retries and hands back; what is handed back at once, as it never ran to an end, keeps its place. A row dead-lettered under just this token is a repeat, as in `complete`. */
 export function settle(now: string): string {
   const failedBefore = `when (select w.status = 'failed' and r.to_status = 'failed' and w.claim_token = r.token
         from queue.work_items w where w.org_id = r.org_id and w.id = r.id) then 'ALREADY'`;
@@ -80,8 +80,8 @@ export function settle(now: string): string {
       update queue.work_items w set
         status = r.to_status,
         ready = r.to_status = 'queued' and r.delay_ms <= 0,
-        available_at = case when r.to_status = 'queued' then ${now} + r.delay_ms * interval '1 millisecond'
-          else w.available_at end,
+        available_at = case when r.to_status = 'queued' and (r.ran or r.delay_ms > 0)
+          then ${now} + r.delay_ms * interval '1 millisecond' else w.available_at end,
         claimed_by = null,
         lease_expires_at = null,
         claim_token = case when r.to_status = 'queued' then null else w.claim_token end,

@@ -147,7 +147,8 @@ export class SqliteWorkStorage implements WorkStorage {
           sql.REQUEUE_ROW,
           exhausted ? "failed" : "queued",
           delayMs === 0 && !exhausted ? 1 : 0,
-          exhausted ? Number(row.available_at) : s.nowMs + delayMs,
+          // At once means in its own place: behind a backlog it would wait for all that came after it.
+          delayMs === 0 ? Number(row.available_at) : s.nowMs + delayMs,
           exhausted ? newId() : null,
           `the lease of attempt ${attempts} expired`,
           s.nowMs,
@@ -333,7 +334,7 @@ function settleOne(s: SqliteSession, settlement: Settlement): WriteOutcome {
       const ran = settlement.ran ? 1 : 0;
       changed = s.run(
         sql.SETTLE_BACK,
-        at,
+        settlement.ran || settlement.delayMs > 0 ? at : null,
         at <= s.nowMs ? 1 : 0,
         settlement.note,
         ran,

@@ -73,9 +73,10 @@ export const SETTLE_FAILED = `
 export const SETTLE_RETRY = `
   update queue_work_items set status = 'queued', ${LET_GO}, claim_token = null, available_at = ?, ready = ?,
     last_error = ?, expiries = 0, updated_at = ?, updated_by = ? ${GUARD}`;
-// Uncharged; a run cut short says nothing of whether the item kills its process, so its expiries stay.
+// Uncharged; a run cut short says nothing of whether the item kills its process, so its expiries stay; and handed back at
+// once (null) it keeps its place.
 export const SETTLE_BACK = `
-  update queue_work_items set status = 'queued', ${LET_GO}, claim_token = null, available_at = ?, ready = ?,
+  update queue_work_items set status = 'queued', ${LET_GO}, claim_token = null, available_at = coalesce(?, available_at), ready = ?,
     note = coalesce(?, note), attempts = attempts - 1, expiries = iif(?, 0, expiries), updated_at = ?, updated_by = ? ${GUARD}`;
 export const EXTEND_LEASE = `
   update queue_work_items set lease_expires_at = ?, updated_at = ?, updated_by = ? ${GUARD}`;

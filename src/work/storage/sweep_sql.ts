@@ -16,7 +16,8 @@ export const KEYS_LOOKED_AT = 10_000;
 
 /**
  * Repeats three rules of rules.ts: `isStale`, `isExhausted` and `retryDelay` (held to them by contract cases). Rows that
- * a late settle or another sweep holds at this moment are skipped, so a sweep never waits for a claim.
+ * a late settle or another sweep holds at this moment are skipped, so a sweep never waits for a claim. At once means in its
+ * own place: behind a backlog it would wait for all that came after it.
  */
 export function requeueStale(now: string): string {
   const ceiling =
@@ -33,7 +34,7 @@ export function requeueStale(now: string): string {
       update queue.work_items w set
         status = case when s.exhausted then 'failed' else 'queued' end,
         ready = not s.exhausted and s.delay_ms = 0,
-        available_at = case when s.exhausted then w.available_at
+        available_at = case when s.exhausted or s.delay_ms = 0 then w.available_at
           else ${now} + s.delay_ms * interval '1 millisecond' end,
         audit_id = case when s.exhausted then gen_random_uuid() end,
         last_error = 'the lease of attempt ' || w.attempts || ' expired',
