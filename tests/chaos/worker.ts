@@ -5,7 +5,7 @@
  * @module
  */
 import * as z from "zod";
-import { defineKind, type WorkerDefinition, type WorkHandler, type WorkKind } from "../../mod.ts";
+import { defineKind, type WorkerCommand, type WorkerDefinition, type WorkHandler, type WorkKind } from "../../mod.ts";
 
 /** What an item carries. */
 export interface ChaosPayload {
@@ -40,12 +40,32 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
+/** The org of the embedded store's items. */
+export const ORG = "5e716f96-2f9b-45d0-a368-7c34e80565e3";
+
+const makeOrg: WorkerCommand = {
+  name: "make-org",
+  summary: "Makes the org of the embedded store's items.",
+  async run(call) {
+    const open = await call.open();
+    try {
+      const { tenancy } = open.parts.managers;
+      const rctx = tenancy.requestContext({ type: "CLI", version: "chaos-worker@1.0.0" });
+      await tenancy.createOrg(rctx, { id: ORG, name: "Chaos" });
+    } finally {
+      await open.close();
+    }
+    return 0;
+  },
+};
+
 /** The worker. */
 export const definition: WorkerDefinition = {
   name: "chaos-worker",
   release: "1.0.0",
   kinds: [CHAOS],
   env: ["CHAOS_LOG"],
+  commands: [makeOrg],
   build(parts) {
     const append = appender(parts.env.CHAOS_LOG ?? "/dev/null");
     const handler: WorkHandler<ChaosPayload> = {
