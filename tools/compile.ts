@@ -10,6 +10,7 @@
  */
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { fileURLToPath } from "node:url";
 import { buildArgs, compileArgs, entryText, type Profile, profileFor, refuseTarget } from "./compile_rules.ts";
 import { readProject } from "./project.ts";
 import { withSmallMap } from "./source_map.ts";
@@ -50,7 +51,7 @@ async function readArgs(args: readonly string[]): Promise<Build> {
       project: { type: "string" },
     },
   });
-  const own = new URL("..", import.meta.url).pathname;
+  const own = fileURLToPath(new URL("..", import.meta.url));
   const worker = positionals[0] ?? "shipment-notifier";
   const { root, laneway, manifest, workers: [definition] } = await readProject(values.project ?? own, worker);
   if (definition === undefined) throw new Error(`Cannot build ${worker}: there is no workers/${worker}/worker.ts`);

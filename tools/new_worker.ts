@@ -33,7 +33,8 @@ On a terminal it asks for what is missing, and before it writes.
   deno task new-worker invoice-mailer MAIL_INVOICE --lane mail --container`;
 
 interface Arguments {
-  readonly to: NewWorker;
+  /** Without a lane where none was given: a worker that stands has one. */
+  readonly to: Omit<NewWorker, "lane"> & { readonly lane: string | null };
   readonly container: boolean;
   readonly dryRun: boolean;
   readonly asks: boolean;
@@ -56,15 +57,17 @@ async function main(): Promise<number> {
   if (args.container && project.laneway !== null) {
     throw new BadName("Cannot use --container here: the compose file and the image are Laneway's own repository's");
   }
-  const plan = await planWorker(project, args.to, args);
-  show(plan, args.to);
+  const standing = project.workers.find(({ name }) => name === args.to.worker);
+  const to = { ...args.to, lane: args.to.lane ?? standing?.lane ?? "default" };
+  const plan = await planWorker(project, to, args);
+  show(plan, to);
   if (plan.changes.length === 0 || args.dryRun) return 0;
   if (args.asks && !/^y?$/i.test(prompt("Go ahead? [Y/n]")?.trim() ?? "n")) {
     console.log("Nothing was written.");
     return 1;
   }
   applyChanges(project.root, plan.changes);
-  console.log(next(args.to, plan));
+  console.log(next(to, plan));
   return 0;
 }
 
@@ -89,7 +92,7 @@ function readArgs(args: readonly string[]): Arguments | null {
   const to = {
     worker: name,
     kind: checkedKind,
-    lane: checkLane(values.lane ?? "default"),
+    lane: values.lane === undefined ? null : checkLane(values.lane),
     record: checkRecord(checkedKind, values.record),
   };
   return { to, container: values.container ?? false, dryRun: values["dry-run"] ?? false, asks };

@@ -5,6 +5,7 @@
  * @module
  */
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { readProject } from "./project.ts";
 
 interface Info {
@@ -86,5 +87,5 @@ if (import.meta.main) {
     console.error("sbom: Cannot list what no worker is made of: give one, such as shipment-notifier");
     Deno.exit(2);
   }
-  console.log(JSON.stringify(await sbomOf(new URL("..", import.meta.url).pathname, worker), null, 2));
+  console.log(JSON.stringify(await sbomOf(fileURLToPath(new URL("..", import.meta.url)), worker), null, 2));
 }

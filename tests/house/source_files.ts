@@ -3,9 +3,10 @@
  *
  * @module
  */
+import { fileURLToPath } from "node:url";
 
 /** The repository's folder, with a trailing slash. */
-export const ROOT = new URL("../../", import.meta.url).pathname;
+export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** One source file. */
 export interface SourceFile {

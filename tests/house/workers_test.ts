@@ -4,8 +4,9 @@
  * @module
  */
 import assert from "node:assert/strict";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
-const ROOT = new URL("../../", import.meta.url).pathname;
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 // Packages an author depends on directly; everything else of ours comes through mod.ts.
 const PACKAGES = ["zod", "standardwebhooks"];
 const IMPORT = /(?:^|[}\s])from\s+"([^"\n]+)"|^import\s+"([^"\n]+)"|\bimport\(\s*"([^"\n]+)"/gm;
@@ -30,7 +31,7 @@ Deno.test("a worker imports from mod.ts, from itself, and from the packages it n
         const specifier = match[1] ?? match[2] ?? match[3] ?? "";
         seen++;
         if (PACKAGES.includes(specifier) || specifier.startsWith("node:")) continue;
-        const target = new URL(specifier, `file://${path}`).pathname;
+        const target = fileURLToPath(new URL(specifier, pathToFileURL(path)));
         if (specifier.startsWith(".") && (target === `${ROOT}mod.ts` || target.startsWith(`${folder}/`))) continue;
         // A second worker of a kind is another process for what that worker defines.
         if (/\/worker\.ts$/.test(path) && /^\.\.\/[\w-]+\/worker\.ts$/.test(specifier)) continue;

@@ -176,6 +176,7 @@ Deno.test("what cannot be made is refused before anything is written, saying wha
       ["invoice-mailer MAIL_INVOICE --lane a/b", /--lane "a\/b": it must be/],
       ["invoice-mailer MAIL_INVOICE --colour", /--colour/],
       ["invoice-mailer MAIL_ORG", /--record mail_request/],
+      ["invoice-mailer MAIL_INVOICES", /--record invoice, or --record invoices/],
     ];
     for (const [args, says] of refusals) {
       const { code, text } = await deno(folder, ["run", "-A", tool, ...args.split(" ").filter((arg) => arg !== "")]);
@@ -190,6 +191,11 @@ Deno.test("what cannot be made is refused before anything is written, saying wha
     for (
       const [args, says] of [
         ["invoice-mailer SEND_INVOICE", /invoice-mailer: it stands, for MAIL_INVOICE/],
+        [
+          "invoice-mailer MAIL_INVOICE --lane post",
+          /it stands, on lane default; choose another name, or change the lane/,
+        ],
+        ["invoice-mailer MAIL_INVOICE --record bill", /it stands, with invoices for its records, not bills/],
         ["invoice-sender SEND_INVOICE", /schema invoices is that of the invoice-mailer.*--record send_request/],
       ] as const
     ) {
@@ -198,6 +204,25 @@ Deno.test("what cannot be made is refused before anything is written, saying wha
       assert.match(text, says);
     }
     assert.deepEqual(await snapshot(folder), made);
+  });
+});
+
+Deno.test("a folder with a blank in its name serves; one of Laneway's own, or with a deno.jsonc, is refused", async () => {
+  await inFolder(async (folder) => {
+    const [laneway, own] = [join(folder, "la ne"), join(folder, "my own")];
+    for (const path of [laneway, own]) await Deno.mkdir(path);
+    await copyTree(laneway);
+    const tool = join(laneway, "tools/new_worker.ts");
+    assert.match(await passes(laneway, "task", "new-worker", "a-b", "SORT_BOX", "--lane", "eu"), /creates +deploy/);
+    assert.match(await passes(laneway, "task", "new-worker", "a-b", "SORT_BOX"), /on lane eu[^]*nothing was changed/);
+    await passes(laneway, "task", "docs", "--check");
+    await passes(own, "run", "-A", tool, "a-b", "SORT_BOX");
+    await passes(own, "check", "-q", "workers");
+    const inside = await deno(join(laneway, "workers"), ["run", "-A", tool, "c-d", "PACK_BOX"]);
+    assert.match(`${inside.code}${inside.text}`, /^1new-worker: Cannot work in .*: it is a folder of Laneway's own/);
+    await Deno.rename(join(own, "deno.json"), join(own, "deno.jsonc"));
+    const jsonc = await deno(own, ["run", "-A", tool, "c-d", "PACK_BOX"]);
+    assert.match(`${jsonc.code}${jsonc.text}`, /^1new-worker: Cannot work in .*: its settings are in deno\.jsonc/);
   });
 });
 

