@@ -6,6 +6,7 @@
  */
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { parse } from "jsonc-parser";
 import { readProject } from "./project.ts";
 
 interface Info {
@@ -29,7 +30,7 @@ export async function sbomOf(root: string, worker: string): Promise<Record<strin
   if (found === undefined) {
     throw new Error(`Cannot list what ${worker} is made of: there is no workers/${worker}/worker.ts`);
   }
-  const release = (JSON.parse(manifest ?? "{}") as { version?: string }).version ?? found.release;
+  const release = (parse(manifest ?? "{}") as { version?: string }).version ?? found.release;
   const { stdout, success } = await new Deno.Command(Deno.execPath(), {
     args: ["info", "--json", `workers/${worker}/worker.ts`],
     cwd: root,
