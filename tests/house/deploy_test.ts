@@ -98,6 +98,11 @@ Deno.test("Terraform is formatted as its own formatter writes it, parses, and ha
     ]
   ) assert.match(module, said);
   assert.doesNotMatch(module, /load_balancer|aws_lb/);
+  // What production runs has a release's tag, and the rule that names it comes before the one that expires commits' images.
+  for (const { path, text } of files.filter(({ path }) => /bootstrap\/worker_/.test(path))) {
+    const prefixes = [...text.matchAll(/tagPrefixList = \["([a-z]+-)"\]/g)].map(([, prefix]) => prefix);
+    assert.deepEqual(prefixes, ["release-", "commit-"], path);
+  }
   // Every variable that the module has without a default is given by each instance, and nothing it does not have.
   const variables = await parseHcl("variables.tf", text("deploy/terraform/modules/worker/variables.tf")) as {
     variable: Record<string, readonly Record<string, unknown>[]>;
@@ -131,6 +136,19 @@ Deno.test("the workflows are without a finding; production builds nothing, and s
   assert.match(JSON.stringify(build), /PUSH_ROLE_ARN/);
   assert.doesNotMatch(JSON.stringify(build), /DEPLOY_ROLE_ARN|terraform/);
   assert.doesNotMatch(JSON.stringify(deploy), /PUSH_ROLE_ARN/);
+  // What neither is committed nor on a fresh runner comes out of the environment's variables.
+  for (const name of ["staging", "production"]) {
+    const steps = workflow(name).jobs.deploy.steps as readonly { run?: string; env?: Record<string, string> }[];
+    const env = steps.find(({ run }) => run?.includes("deploy.sh"))?.env ?? {};
+    assert.deepEqual([env.BACKEND_CONFIG, env.TFVARS], ["${{ vars.BACKEND_CONFIG }}", "${{ vars.TFVARS }}"], name);
+  }
+  const roles = (await readSources("deploy/terraform/bootstrap", [".tf"])).map(({ text }) => text).join("\n");
+  const asked = [...`${production}${JSON.stringify(workflow("staging"))}`.matchAll(/vars\.(\w+)_ROLE_ARN/g)];
+  assert.ok(asked.length >= 4);
+  for (const [, role = ""] of asked) assert.ok(roles.includes(`resource "aws_iam_role" "${role.toLowerCase()}"`), role);
+  const stepsOf = (name: string, job: string) => JSON.stringify(workflow(name).jobs[job].steps);
+  assert.match(stepsOf("staging", "build"), /steps\.held\.outputs\.digest == ''/);
+  assert.match(stepsOf("production", "deploy"), /promote\.sh.*deploy\.sh/);
   assert.match(JSON.stringify(workflow("check")), /bash \.ci\/run/);
 });
 

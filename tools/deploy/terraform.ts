@@ -45,6 +45,12 @@ output "${module}_migrate" {
   value       = module.${module}.migrate
   description = "What a deployment runs before it changes the ${name}."
 }
+
+# What is to run when a deployment has ended; a deployment that was rolled back runs another one.
+output "${module}_task_definition" {
+  value       = module.${module}.task_definition_arn
+  description = "The task definition of the ${name}."
+}
 `;
 }
 
@@ -60,7 +66,7 @@ export function terraformRepository({ name }: DeployWorker): string {
   }
 }
 
-# What production runs is named by digest and may be old: only what was never given a release's tag goes.
+# What a rule matches, no later one expires: an image that was ever promoted stays, however many were built since.
 resource "aws_ecr_lifecycle_policy" "${resource}" {
   repository = aws_ecr_repository.${resource}.name
 
@@ -68,6 +74,17 @@ resource "aws_ecr_lifecycle_policy" "${resource}" {
     rules = [
       {
         rulePriority = 1
+        description  = "What production ran, runs or may be rolled back to"
+        selection = {
+          tagStatus     = "tagged"
+          tagPrefixList = ["release-"]
+          countType     = "imageCountMoreThan"
+          countNumber   = 1000
+        }
+        action = { type = "expire" }
+      },
+      {
+        rulePriority = 2
         description  = "Commits' images, but for the last hundred"
         selection = {
           tagStatus     = "tagged"
@@ -79,6 +96,14 @@ resource "aws_ecr_lifecycle_policy" "${resource}" {
       },
     ]
   })
+}
+
+# Whoever promotes out of this account pulls from here.
+resource "aws_ecr_repository_policy" "${resource}" {
+  count = length(var.promoted_to_accounts) == 0 ? 0 : 1
+
+  repository = aws_ecr_repository.${resource}.name
+  policy     = data.aws_iam_policy_document.promoted.json
 }
 `;
 }

@@ -27,3 +27,9 @@ output "maintenance_migrate" {
   value       = module.maintenance.migrate
   description = "What a deployment runs before it changes the maintenance."
 }
+
+# What is to run when a deployment has ended; a deployment that was rolled back runs another one.
+output "maintenance_task_definition" {
+  value       = module.maintenance.task_definition_arn
+  description = "The task definition of the maintenance."
+}

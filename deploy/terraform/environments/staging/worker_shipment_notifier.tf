@@ -27,3 +27,9 @@ output "shipment_notifier_migrate" {
   value       = module.shipment_notifier.migrate
   description = "What a deployment runs before it changes the shipment-notifier."
 }
+
+# What is to run when a deployment has ended; a deployment that was rolled back runs another one.
+output "shipment_notifier_task_definition" {
+  value       = module.shipment_notifier.task_definition_arn
+  description = "The task definition of the shipment-notifier."
+}

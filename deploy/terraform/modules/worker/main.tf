@@ -158,7 +158,7 @@ resource "aws_ecs_service" "this" {
   }
 
   lifecycle {
-    # The autoscaler's to set, once it is on.
+    # The autoscaler's to set, once it is on. Terraform cannot ignore it only then.
     ignore_changes = [desired_count]
   }
 }

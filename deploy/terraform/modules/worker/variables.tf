@@ -98,7 +98,7 @@ variable "alarm_topic_arn" {
 variable "desired_count" {
   type        = number
   default     = 2
-  description = "How many run; the fewest, once autoscaling is on."
+  description = "How many run when the service is made; the fewest, once autoscaling is on. Without it, later: aws ecs update-service --desired-count."
 
   validation {
     condition     = var.desired_count >= 1
