@@ -9,7 +9,7 @@ import { parse as parseHcl } from "@cdktf/hcl2json";
 import { Deployment } from "kubernetes-models/apps/v1";
 import { Job } from "kubernetes-models/batch/v1";
 import { PodDisruptionBudget } from "kubernetes-models/policy/v1";
-import { parse, parseAllDocuments } from "yaml";
+import { parse, parseAllDocuments, parseDocument } from "yaml";
 import { envName, FLAG_ENTRIES } from "../../src/runtime/flags.ts";
 import { URL_VARIABLES } from "../../src/runtime/database_urls.ts";
 import { deployWorkerOf, isDeployed } from "../../tools/deploy/deploy_worker.ts";
@@ -152,6 +152,13 @@ Deno.test("the workflows are without a finding; production builds nothing, and s
   assert.match(JSON.stringify(workflow("check")), /bash \.ci\/run/);
 });
 
+/** A compose file without some of its services. */
+function without(text: string, names: readonly string[]): string {
+  const document = parseDocument(text);
+  for (const name of names) assert.ok(document.deleteIn(["services", name]), name);
+  return document.toString();
+}
+
 Deno.test("the compose file has workers with their migrations, read-only, and Prometheus knows them by their names", () => {
   const compose = text("deploy/compose/docker-compose.yml");
   const { services } = parse(compose, { merge: true });
@@ -168,7 +175,16 @@ Deno.test("the compose file has workers with their migrations, read-only, and Pr
     assert.ok(services[name].environment.LANEWAY_SYSTEM_DATABASE_URL.includes("app_system"), name);
     assert.deepEqual(services[`${name}-migrate`].command, ["migrate", "up"]);
     assert.equal(services[`${name}-migrate`].environment.LANEWAY_DATABASE_URL, undefined);
+    assert.equal(services[`${name}-migrate`].pull_policy, "never", "it is built, not pulled");
+    // As it is written is what is made: the file without these services, with them added again.
+    const { services: made } = parse(addComposeWorker(without(compose, [name, `${name}-migrate`]), worker), {
+      merge: true,
+    });
+    for (const one of [name, `${name}-migrate`]) assert.deepEqual(made[one], services[one], one);
   }
+  const built = Object.values(services as Record<string, { build?: unknown; image: string }>)
+    .filter(({ build }) => build !== undefined).map(({ image }) => image);
+  assert.equal(new Set(built).size, built.length, "builds of one tag that run at once fail");
   const published = Object.values(services as Record<string, { ports?: string[] }>).flatMap(({ ports = [] }) => ports);
   assert.deepEqual(published.filter((port) => !port.startsWith("127.0.0.1:")), []);
   const { scrape_configs: scraped } = parse(text("deploy/prometheus/prometheus.yml"));
