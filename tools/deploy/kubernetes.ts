@@ -98,6 +98,7 @@ function deployment(worker: DeployWorker) {
             "prometheus.io/scrape": "true",
             "prometheus.io/port": String(HTTP_PORT),
             "prometheus.io/path": "/metrics",
+            "prometheus.io/lane": worker.lane,
           },
         },
         spec: {
