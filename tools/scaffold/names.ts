@@ -34,6 +34,24 @@ const RESERVED = [
   ...["work", "org", "user", "session", "host", "attempt", "item", "key"],
 ];
 
+function words(text: string): string[] {
+  return text.trim().split(/\s+/);
+}
+
+/** What TypeScript reads as something else where a variable is named. */
+const LANGUAGE = words(`
+  any arguments async await break case catch class const continue debugger default delete do else enum eval export extends
+  false finally for function if implements import in infer instanceof interface is let namespace never new null object package
+  private protected public return static super switch this throw true try type typeof undefined unknown using var void while
+  with yield`);
+
+/** Names that the made code has for other things: with a record of one of them it would not compile. Each was tried. */
+export const MADE: readonly string[] = words(`
+  answer_or_lost assert at begun call check_new claim_one clear_timeout container ctx database date deferral effect either
+  either_of ended error field first found gone id insert issue lane limit logger lost manager marked meanwhile member new_id
+  new_outbox_row option org_id org_name outcome parsed part promise rctx read read_line record reference request_context row
+  run run_of runtime_of second set_timeout test text timeout_ms timer topic tries until value version_of world`);
+
 /** Checks a worker's name. @throws {BadName} It breaks the rule. */
 export function checkWorker(name: string): string {
   if (WORKER.test(name) && name.length <= MAX_WORKER) return name;
@@ -86,6 +104,11 @@ export function checkRecord(kind: string, record?: string): string {
       `Cannot name the record ${shown(name)}: it is the name of one of it, not of many: give --record ${
         singularOf(name)
       }, or --record ${name} if that is one`,
+    );
+  }
+  if (LANGUAGE.includes(camelOf(name)) || MADE.includes(name)) {
+    throw new BadName(
+      `Cannot name the record ${shown(name)}: the code that is made has that name for another thing: ${fix}`,
     );
   }
   if (RESERVED.includes(name) || RESERVED.includes(pluralOf(name)) || name.startsWith("pg_")) {

@@ -1,5 +1,18 @@
 import assert from "node:assert/strict";
-import { BadName, checkKind, checkLane, checkRecord, checkWorker, pluralOf, rename, TEMPLATE } from "./names.ts";
+import {
+  BadName,
+  camelOf,
+  checkKind,
+  checkLane,
+  checkRecord,
+  checkWorker,
+  MADE,
+  pascalOf,
+  pluralOf,
+  rename,
+  TEMPLATE,
+} from "./names.ts";
+import { workerFiles } from "./template.ts";
 
 function refusal(check: () => unknown): string {
   try {
@@ -61,6 +74,19 @@ Deno.test("a kind that names many of a record is refused with the name of one; w
     assert.equal(checkRecord(`READ_${one.toUpperCase()}`), one);
   }
   assert.equal(checkRecord("READ_NEWS", "news"), "news");
+});
+
+Deno.test("a record that the language or the made code has a name for is refused, and so are only such", async () => {
+  for (const kind of ["SHIP_PACKAGE", "OPEN_CASE", "RUN_EXPORT", "BACKUP_DATABASE", "MAKE_CALL", "SEND_TEXT"]) {
+    assert.match(refusal(() => checkRecord(kind)), /the code that is made has that name .* --record \w+_request$/);
+  }
+  for (const record of ["message", "event", "document", "file", "report", "page", "image", "number"]) {
+    assert.equal(checkRecord("SEND_IT", record), record);
+  }
+  const files = await workerFiles(TEMPLATE, null);
+  const identifiers = new Set(files.flatMap(({ text }) => text.match(/\b[a-zA-Z]\w*\b/g) ?? []));
+  const has = (name: string) => [camelOf(name), pascalOf(name), `${name}s`].some((form) => identifiers.has(form));
+  assert.deepEqual(MADE.filter((name) => !has(name)), [], "the template has no such name any more");
 });
 
 Deno.test("the article goes by how the record's name sounds", () => {
