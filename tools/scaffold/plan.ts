@@ -9,6 +9,7 @@ import type { Change } from "./apply.ts";
 import { type Entry, sharedEntries } from "./entries.ts";
 import { formatted } from "./format.ts";
 import { anotherRecord, BadName, type NewWorker, pluralOf } from "./names.ts";
+import { reflow } from "./reflow.ts";
 import { roleFiles, workerFiles } from "./template.ts";
 
 /** A plan. */
@@ -39,7 +40,9 @@ export async function planWorker(project: Project, to: NewWorker, options: PlanO
   const own = definer === null ? await workerFiles(to, laneway) : await roleFiles(to, definer.name, laneway);
   const entries: Entry[] = [
     ...sharedEntries(project, to, { ...options, ownKind: definer === null }),
-    ...(await formatted(own, root)).map(({ path, text }) => ({
+    ...(await formatted(own.map(({ path, text }) => ({ path, text: reflow(path, text) })), root)).map((
+      { path, text },
+    ) => ({
       path,
       what: "",
       edit: (there: string | null) => there ?? text,
