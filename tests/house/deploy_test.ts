@@ -38,11 +38,17 @@ Deno.test("what is generated is up to date (deno task docs), and every worker's 
   assert.equal(text(".env.example"), envExample(text(".env.example")));
   for (const worker of deployed) {
     const terraform = `worker_${terraformName(worker.name)}.tf`;
-    assert.equal(text(`deploy/kubernetes/${worker.name}.yaml`), kubernetesWorker(worker));
-    assert.equal(text(`deploy/terraform/bootstrap/${terraform}`), terraformRepository(worker));
-    for (const environment of ENVIRONMENTS) {
-      assert.equal(text(`deploy/terraform/environments/${environment}/${terraform}`), terraformWorker(worker));
-    }
+    const own = new Map([
+      [`deploy/kubernetes/${worker.name}.yaml`, kubernetesWorker(worker)],
+      [`deploy/terraform/bootstrap/${terraform}`, terraformRepository(worker)],
+      ...ENVIRONMENTS.map((name) =>
+        [`deploy/terraform/environments/${name}/${terraform}`, terraformWorker(worker)] as const
+      ),
+    ]);
+    const fix = `remove it and run: deno task new-worker ${worker.name} ${
+      workers.find(({ name }) => name === worker.name)?.kinds[0]
+    }`;
+    for (const [path, said] of own) assert.equal(text(path), said, `${path}: ${fix}`);
     const kustomization = text("deploy/kubernetes/kustomization.yaml");
     assert.equal(addToKustomization(kustomization, worker.name), kustomization);
     for (const name of ["staging", "production", "release"]) {
@@ -92,6 +98,8 @@ Deno.test("Terraform is formatted as its own formatter writes it, parses, and ha
     const said of [
       /deployment_maximum_percent\s+= 100\b/,
       /assign_public_ip\s+= false\b/,
+      // It ends tasks: it must not ask what the database can make fail.
+      /healthCheck = \{\s+command\s+= \["CMD", "\/usr\/local\/bin\/worker", "check", "--live"\]/,
       /count = var\.autoscaling_enabled \? 1 : 0/,
       /alarm_actions\s+= \[var\.alarm_topic_arn\]/,
       /retention_in_days = var\.log_retention_days/,
@@ -199,7 +207,8 @@ Deno.test(".env.example has every setting of every worker under its name, and it
     ...URL_VARIABLES.slice(0, 4).map(({ env }) => env),
     ...workers.flatMap(({ env }) => env.filter((name) => !name.endsWith("_FILE") || name === "LANEWAY_ENV_FILE")),
   ];
-  assert.deepEqual(wanted.filter((name) => !named.has(name)), []);
+  const missing = wanted.filter((name) => !named.has(name));
+  assert.deepEqual(missing, [], "add these to .env.example: a line NAME=value, or #NAME=, in their worker's block");
   const known = new Set([...wanted, ...URL_VARIABLES.map(({ env }) => env)]);
   assert.deepEqual([...named].filter((name) => !known.has(name ?? "")), []);
   const values = parseEnv(example) as Record<string, string>;
