@@ -16,9 +16,7 @@ import { deployWorkerOf, isDeployed } from "../../tools/deploy/deploy_worker.ts"
 import { addComposeWorker } from "../../tools/deploy/compose.ts";
 import { envExample } from "../../tools/deploy/env_example.ts";
 import { generatedFor } from "../../tools/deploy/generated.ts";
-import { kubernetesWorker } from "../../tools/deploy/kubernetes.ts";
 import { addToKustomization } from "../../tools/deploy/kustomization.ts";
-import { ENVIRONMENTS, terraformName, terraformRepository, terraformWorker } from "../../tools/deploy/terraform.ts";
 import { addToMatrix } from "../../tools/deploy/workflows.ts";
 import { read, readProject } from "../../tools/project.ts";
 import { readSources, ROOT } from "./source_files.ts";
@@ -34,21 +32,11 @@ function text(path: string): string {
 
 Deno.test("what is generated is up to date (deno task docs), and every worker's files are what a scaffold would write", () => {
   assert.ok(deployed.length >= 2);
-  for (const [path, generated] of generatedFor(deployed)) assert.equal(text(path), generated, path);
+  for (const [path, generated] of generatedFor(deployed)) {
+    assert.equal(text(path), generated, `${path}: run deno task docs`);
+  }
   assert.equal(text(".env.example"), envExample(text(".env.example")));
   for (const worker of deployed) {
-    const terraform = `worker_${terraformName(worker.name)}.tf`;
-    const own = new Map([
-      [`deploy/kubernetes/${worker.name}.yaml`, kubernetesWorker(worker)],
-      [`deploy/terraform/bootstrap/${terraform}`, terraformRepository(worker)],
-      ...ENVIRONMENTS.map((name) =>
-        [`deploy/terraform/environments/${name}/${terraform}`, terraformWorker(worker)] as const
-      ),
-    ]);
-    const fix = `remove it and run: deno task new-worker ${worker.name} ${
-      workers.find(({ name }) => name === worker.name)?.kinds[0]
-    }`;
-    for (const [path, said] of own) assert.equal(text(path), said, `${path}: ${fix}`);
     const kustomization = text("deploy/kubernetes/kustomization.yaml");
     assert.equal(addToKustomization(kustomization, worker.name), kustomization);
     for (const name of ["staging", "production", "release"]) {
@@ -188,7 +176,8 @@ Deno.test("the compose file has workers with their migrations, read-only, and Pr
     const { services: made } = parse(addComposeWorker(without(compose, [name, `${name}-migrate`]), worker), {
       merge: true,
     });
-    for (const one of [name, `${name}-migrate`]) assert.deepEqual(made[one], services[one], one);
+    const fix = `remove its two services, and add them again: deno task new-worker ${name} ITS_KIND --container`;
+    for (const one of [name, `${name}-migrate`]) assert.deepEqual(made[one], services[one], `${one}: ${fix}`);
   }
   const built = Object.values(services as Record<string, { build?: unknown; image: string }>)
     .filter(({ build }) => build !== undefined).map(({ image }) => image);

@@ -140,6 +140,25 @@ Deno.test("workers made in this repository are formatted, linted, checked, teste
       assert.ok(made.get("src/work/README.md")?.includes(`| \`${kind}\` |`));
       assert.equal(compose.includes(`\n  ${worker}:\n`), (options as readonly string[]).includes("--container"));
     }
+    // A second worker of a kind whose worker has a secret: it is wired into what is deployed of both.
+    await passes(folder, "task", "new-worker", "notifier-bulk", "NOTIFY_SHIPMENT", "--lane", "bulk", "--container");
+    const manifest = await Deno.readTextFile(join(folder, "deploy/kubernetes/notifier-bulk.yaml"));
+    assert.match(manifest, /LANEWAY_WEBHOOK_SECRET_FILE/);
+    // A worker's owner gives it a secret: one command says so in what is deployed of it.
+    const settings = join(folder, "workers/invoice-mailer/settings.ts");
+    const [own, secret] = ['"LANEWAY_MAIL_INVOICE_TIMEOUT"', '"LANEWAY_SMTP_KEY", "LANEWAY_SMTP_KEY_FILE"'];
+    await Deno.writeTextFile(settings, (await Deno.readTextFile(settings)).replace(`[${own}]`, `[${own}, ${secret}]`));
+    const example = join(folder, ".env.example");
+    const block = "# invoice-mailer\n";
+    await Deno.writeTextFile(
+      example,
+      (await Deno.readTextFile(example)).replace(block, `${block}#LANEWAY_SMTP_KEY=\n`),
+    );
+    await passes(folder, "task", "docs");
+    assert.match(
+      await Deno.readTextFile(join(folder, "deploy/kubernetes/invoice-mailer.yaml")),
+      /\/run\/secrets\/smtp-key/,
+    );
     await passes(folder, "fmt", "--check");
     await passes(folder, "lint", "-q");
     await passes(folder, "check", "-q", "workers");

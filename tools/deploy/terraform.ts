@@ -8,6 +8,9 @@ import type { DeployWorker } from "./deploy_worker.ts";
 /** The environments. */
 export const ENVIRONMENTS: readonly string[] = ["staging", "production"];
 
+const GENERATED =
+  "# Generated: deno task docs. Change tools/deploy instead; what differs between workers is given by variables.\n";
+
 /** `invoice-mailer` as `invoice_mailer`, as Terraform's names are. */
 export function terraformName(name: string): string {
   return name.replaceAll("-", "_");
@@ -16,7 +19,8 @@ export function terraformName(name: string): string {
 /** An environment's instance of the worker's module. */
 export function terraformWorker({ name, lane }: DeployWorker): string {
   const module = terraformName(name);
-  return `module "${module}" {
+  return `${GENERATED}
+module "${module}" {
   source = "../../modules/worker"
 
   name           = "${name}"
@@ -25,9 +29,13 @@ export function terraformWorker({ name, lane }: DeployWorker): string {
   image_digest   = var.image_digests["${name}"]
 
   secrets  = merge(local.worker.database_secrets, lookup(var.worker_secrets, "${name}", {}))
-  settings = {}
+  settings = lookup(var.worker_settings, "${name}", {})
 
-  desired_count               = var.desired_count
+  cpu           = try(var.worker_sizes["${name}"].cpu, null)
+  memory_mib    = try(var.worker_sizes["${name}"].memory_mib, null)
+  desired_count = coalesce(try(var.worker_sizes["${name}"].desired_count, null), var.desired_count)
+  maximum_count = try(var.worker_sizes["${name}"].maximum_count, null)
+
   autoscaling_enabled         = var.autoscaling_enabled
   environment                 = local.worker.environment
   region                      = local.worker.region
@@ -57,7 +65,8 @@ output "${module}_task_definition" {
 /** The worker's image repository, a resource of the account. */
 export function terraformRepository({ name }: DeployWorker): string {
   const resource = terraformName(name);
-  return `resource "aws_ecr_repository" "${resource}" {
+  return `${GENERATED}
+resource "aws_ecr_repository" "${resource}" {
   name                 = "laneway/${name}"
   image_tag_mutability = "IMMUTABLE"
 

@@ -1,3 +1,5 @@
+# Generated: deno task docs. Change tools/deploy instead; what differs between workers is given by variables.
+
 resource "aws_ecr_repository" "maintenance" {
   name                 = "laneway/maintenance"
   image_tag_mutability = "IMMUTABLE"

@@ -39,6 +39,23 @@ variable "worker_secrets" {
   description = "Of each worker, its own secrets: variable → ARN."
 }
 
+variable "worker_settings" {
+  type        = map(map(string))
+  default     = {}
+  description = "Of each worker, its settings that are no secrets: LANEWAY_CAPACITY and the like."
+}
+
+variable "worker_sizes" {
+  type = map(object({
+    cpu           = optional(number)
+    memory_mib    = optional(number)
+    desired_count = optional(number)
+    maximum_count = optional(number)
+  }))
+  default     = {}
+  description = "Of each worker, what differs from the module's defaults and from desired_count."
+}
+
 variable "autoscaling_enabled" {
   type        = bool
   default     = false
