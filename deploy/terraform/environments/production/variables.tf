@@ -28,6 +28,12 @@ variable "database_secrets" {
   description = "ARNs of the secrets that hold the three logins' URLs."
 }
 
+variable "alarm_emails" {
+  type        = set(string)
+  default     = []
+  description = "Who is told of alarms; each confirms by a mail. Other subscribers are added to the topic laneway-<environment>-alarms."
+}
+
 variable "image_digests" {
   type        = map(string)
   description = "Which image of each worker runs, by its name: sha256:… The workflows give it from the deployment record."
