@@ -7,7 +7,9 @@ import { METRICS, type MetricSpec } from "../../src/core/metrics.ts";
 import { PROCESS_METRICS } from "../../src/core/prom_metrics.ts";
 import { type Alert, alertsFor, type Trigger } from "../../tools/deploy/alerts.ts";
 import { read } from "../../tools/project.ts";
+import { newId } from "../../src/core/ids.ts";
 import { CHAINS } from "../../src/migrations.ts";
+import { PostgresWorkStorage } from "../../src/work/storage/postgres.ts";
 import { SHIPMENTS_CHAIN } from "../../workers/shipment-notifier/shipments/chain.ts";
 import { readSources, ROOT } from "../house/source_files.ts";
 import { createTestDatabase } from "../support/postgres.ts";
@@ -88,10 +90,54 @@ Deno.test("every alert names metrics that a worker exports, and has a section of
   assert.deepEqual(headings.filter((name) => !known.has(name)), []);
 });
 
-Deno.test("the runbook's statements run, by the login it names, and change nothing of a healthy queue", async () => {
-  const statements = [...runbook.matchAll(/^```sql\n([^]*?)^```$/gm)].flatMap(([, block = ""]) =>
+/** The statements of the runbook. */
+function statementsOf(text: string): string[] {
+  return [...text.matchAll(/^```sql\n([^]*?)^```$/gm)].flatMap(([, block = ""]) =>
     block.split(/;\n/).map((statement) => statement.trim()).filter((statement) => statement !== "")
   );
+}
+
+Deno.test("the runbook's remedies mend what they are for, by the login it names: a dead letter is claimed, a stuck row is done", async () => {
+  const db = await createTestDatabase(CHAINS);
+  try {
+    const [org, id] = [newId(), newId()];
+    await db.adminSql(`insert into core.orgs (id, name, created_at) values ('${org}', 'Łódź', now())`);
+    await db.adminSql(
+      `insert into queue.work_items (org_id, id, created_at, created_by, available_at, kind, idempotency_key, payload,
+         last_error, updated_at, updated_by, attempts, status)
+       values ('${org}', '${id}', now(), '${org}', now(), 'NOTIFY_SHIPMENT', 'k', '{}', 'the receiver answered 410',
+         now(), '${org}', 3, 'failed')`,
+    );
+    await db.adminSql(
+      `insert into core.outbox (org_id, id, kind, payload, actor_id, created_at)
+       values ('${org}', '${id}', 'work.a_kind_that_was_done', '{}', '${org}', now() - interval '8 days')`,
+    );
+    const remedies = statementsOf(runbook).filter((statement) => statement.startsWith("update "));
+    assert.equal(remedies.length, 2);
+    for (const remedy of remedies) {
+      const changed = await db.databases.core.system(`${remedy} returning 1`, []);
+      assert.equal(changed.length, 1, remedy);
+    }
+    const storage = new PostgresWorkStorage(db.databases.queue);
+    const options = {
+      lane: "default",
+      kinds: ["NOTIFY_SHIPMENT"],
+      worker: "w",
+      leaseMs: 30_000,
+      limit: 10,
+      token: newId(),
+    };
+    const claimed = await storage.claim(options);
+    assert.deepEqual(claimed.map(({ item }) => [item.id, item.attempts]), [[id, 1]]);
+    const pending = await db.databases.core.system("select 1 from core.outbox where done_at is null", []);
+    assert.equal(pending.length, 0);
+  } finally {
+    await db.drop();
+  }
+});
+
+Deno.test("the runbook's statements run, by the login it names, and change nothing of a healthy queue", async () => {
+  const statements = statementsOf(runbook);
   assert.ok(statements.length >= 10, `${statements.length} statements were found`);
   const db = await createTestDatabase([...CHAINS, SHIPMENTS_CHAIN]);
   try {
