@@ -163,6 +163,10 @@ Deno.test("workers made in this repository are formatted, linted, checked, teste
     await passes(folder, "lint", "-q");
     await passes(folder, "check", "-q", "workers");
     await passes(folder, "test", "-A", "-q", "tests/house", ...INSIDE.map(({ args: [worker] }) => `workers/${worker}`));
+    const onPostgres = await passes(folder, "test", "-A", "tests/integration/scaffold_template_test.ts");
+    for (const { args: [worker] } of INSIDE) {
+      assert.match(onPostgres, new RegExp(`on Postgres \\(${worker}\\) \\.\\.\\. ok`));
+    }
     for (const { args: [worker], create, done, lane } of INSIDE) await works(folder, { worker, create, done, lane });
   });
 });
