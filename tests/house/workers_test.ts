@@ -5,8 +5,8 @@
  */
 import assert from "node:assert/strict";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { ROOT, ROOT_URL } from "./source_files.ts";
 
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 // Packages an author depends on directly; everything else of ours comes through mod.ts.
 const PACKAGES = ["zod", "standardwebhooks"];
 const IMPORT = /(?:^|[}\s])from\s+"([^"\n]+)"|^import\s+"([^"\n]+)"|\bimport\(\s*"([^"\n]+)"/gm;
@@ -51,7 +51,7 @@ Deno.test("mod.ts reaches no test code", async () => {
   }).output();
   assert.ok(success);
   const { modules } = JSON.parse(new TextDecoder().decode(stdout)) as { modules: { specifier: string }[] };
-  const ours = modules.map((module) => module.specifier).filter((specifier) => specifier.startsWith(`file://${ROOT}`));
+  const ours = modules.map((module) => module.specifier).filter((specifier) => specifier.startsWith(ROOT_URL));
   assert.ok(ours.length > 50, `only ${ours.length} modules were found`);
   assert.deepEqual(ours.filter((specifier) => /\/tests\/|_test\.ts$/.test(specifier)), []);
 });

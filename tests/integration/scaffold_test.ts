@@ -249,6 +249,7 @@ Deno.test("a folder with a blank in its name serves; one of Laneway's own, or wi
     assert.match(await passes(laneway, "task", "new-worker", "a-b", "SORT_BOX", "--lane", "eu"), /creates +deploy/);
     assert.match(await passes(laneway, "task", "new-worker", "a-b", "SORT_BOX"), /on lane eu[^]*nothing was changed/);
     await passes(laneway, "task", "docs", "--check");
+    await passes(laneway, "test", "-A", "-q", "tests/house");
     await passes(own, "run", "-A", tool, "a-b", "SORT_BOX");
     await passes(own, "check", "-q", "workers");
     const inside = await deno(join(laneway, "workers"), ["run", "-A", tool, "c-d", "PACK_BOX"]);
