@@ -10,6 +10,8 @@
  */
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { fileURLToPath } from "node:url";
+import { parse } from "jsonc-parser";
 import { buildArgs, compileArgs, entryText, type Profile, profileFor, refuseTarget } from "./compile_rules.ts";
 import { readProject } from "./project.ts";
 import { withSmallMap } from "./source_map.ts";
@@ -50,7 +52,7 @@ async function readArgs(args: readonly string[]): Promise<Build> {
       project: { type: "string" },
     },
   });
-  const own = new URL("..", import.meta.url).pathname;
+  const own = fileURLToPath(new URL("..", import.meta.url));
   const worker = positionals[0] ?? "shipment-notifier";
   const { root, laneway, manifest, workers: [definition] } = await readProject(values.project ?? own, worker);
   if (definition === undefined) throw new Error(`Cannot build ${worker}: there is no workers/${worker}/worker.ts`);
@@ -60,7 +62,7 @@ async function readArgs(args: readonly string[]): Promise<Build> {
   const out = values.out ?? `dist/${worker}`;
   const { env } = definition;
   // The repository's release is that of all its workers.
-  const release = (JSON.parse(manifest ?? "{}") as { version?: string }).version ?? definition.release;
+  const release = (parse(manifest ?? "{}") as { version?: string }).version ?? definition.release;
   return { root, laneway, worker, release, env, profile, target: values.target, commit, out };
 }
 

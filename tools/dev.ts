@@ -8,6 +8,7 @@
  */
 import { join } from "node:path";
 import { parseArgs, parseEnv } from "node:util";
+import { fileURLToPath } from "node:url";
 import { type DevPostgres, startDevPostgres } from "./dev_postgres.ts";
 import { readProject } from "./project.ts";
 
@@ -18,7 +19,7 @@ const HELP = `Runs workers from source on a Postgres of their own, and starts th
   --fresh   begins with an empty database. Without it, data stay from one run to the next.
   --help    this text.`;
 
-const root = new URL("..", import.meta.url).pathname;
+const root = fileURLToPath(new URL("..", import.meta.url));
 /** A burst of changes, as an editor or a checkout makes them, is one. */
 const QUIET_MS = 200;
 const WATCHED = ["mod.ts", "src", "workers"];

@@ -5,12 +5,13 @@
  * @module
  */
 import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { envExample } from "./deploy/env_example.ts";
 import { generatedFiles } from "./deploy/generated.ts";
 import { read } from "./project.ts";
 import { readmeWithTables } from "./readme_tables.ts";
 
-const root = new URL("..", import.meta.url).pathname;
+const root = fileURLToPath(new URL("..", import.meta.url));
 const files = new Map([
   ["README.md", readmeWithTables(await Deno.readTextFile(join(root, "README.md")))],
   [".env.example", envExample(read(join(root, ".env.example")))],

@@ -9,9 +9,9 @@
  */
 import { parseArgs } from "node:util";
 import { applyChanges } from "./scaffold/apply.ts";
-import { BadName, checkKind, checkLane, checkRecord, checkWorker, type NewWorker } from "./scaffold/names.ts";
+import { BadName, checkKind, checkLane, checkRecord, checkWorker, type NewWorker, TEMPLATE } from "./scaffold/names.ts";
 import { type Plan, planWorker } from "./scaffold/plan.ts";
-import { readProject } from "./project.ts";
+import { type Project, readProject } from "./project.ts";
 
 const HELP = `Makes a worker: its folder, its kind of work, its tests, and its entries in what is deployed.
 
@@ -33,7 +33,11 @@ On a terminal it asks for what is missing, and before it writes.
   deno task new-worker invoice-mailer MAIL_INVOICE --lane mail --container`;
 
 interface Arguments {
-  readonly to: NewWorker;
+  readonly worker: string;
+  readonly kind: string;
+  /** Null where none was given: a worker that stands has one. */
+  readonly lane: string | null;
+  readonly record: string | undefined;
   readonly container: boolean;
   readonly dryRun: boolean;
   readonly asks: boolean;
@@ -56,15 +60,16 @@ async function main(): Promise<number> {
   if (args.container && project.laneway !== null) {
     throw new BadName("Cannot use --container here: the compose file and the image are Laneway's own repository's");
   }
-  const plan = await planWorker(project, args.to, args);
-  show(plan, args.to);
+  const to = whole(args, project);
+  const plan = await planWorker(project, to, args);
+  show(plan, to);
   if (plan.changes.length === 0 || args.dryRun) return 0;
   if (args.asks && !/^y?$/i.test(prompt("Go ahead? [Y/n]")?.trim() ?? "n")) {
     console.log("Nothing was written.");
     return 1;
   }
   applyChanges(project.root, plan.changes);
-  console.log(next(args.to, plan));
+  console.log(next(to, plan));
   return 0;
 }
 
@@ -86,13 +91,27 @@ function readArgs(args: readonly string[]): Arguments | null {
     check: checkKind,
     asks,
   });
-  const to = {
+  return {
     worker: name,
     kind: checkedKind,
-    lane: checkLane(values.lane ?? "default"),
-    record: checkRecord(checkedKind, values.record),
+    lane: values.lane === undefined ? null : checkLane(values.lane),
+    record: values.record,
+    container: values.container ?? false,
+    dryRun: values["dry-run"] ?? false,
+    asks,
   };
-  return { to, container: values.container ?? false, dryRun: values["dry-run"] ?? false, asks };
+}
+
+/** What is asked for, with what the project says of it: the lane of a worker that stands; of a kind that stands, no record. */
+function whole({ worker, kind, lane, record }: Arguments, { workers }: Project): NewWorker {
+  const standing = workers.find(({ name }) => name === worker);
+  const isKnown = workers.some(({ name, kinds }) => name !== worker && kinds.includes(kind));
+  return {
+    worker,
+    kind,
+    lane: lane ?? standing?.lane ?? "default",
+    record: isKnown ? TEMPLATE.record : checkRecord(kind, record),
+  };
 }
 
 function parsed(args: readonly string[]) {

@@ -4,11 +4,17 @@
  * @module
  */
 import { join, relative, resolve } from "node:path";
-import { pathToFileURL as toFileUrl } from "node:url";
+import { fileURLToPath, pathToFileURL as toFileUrl } from "node:url";
 import { parse } from "jsonc-parser";
 
 /** Laneway's own folder. */
 export const LANEWAY = new URL("../", import.meta.url);
+
+/** Where a file of Laneway's own stands: a path, or its URL where it is run over the network. */
+export function ownFile(file: string): string {
+  const url = new URL(file, LANEWAY);
+  return url.protocol === "file:" ? fileURLToPath(url) : url.href;
+}
 
 /** A project. */
 export interface Project {
@@ -62,7 +68,16 @@ function lookScript(root: string, names: readonly string[]): string {
 export async function readProject(folder: string, only?: string): Promise<Project> {
   const root = resolve(folder);
   const manifest = read(join(root, "deno.json"));
-  const inside = root === resolve(LANEWAY.pathname);
+  const house = LANEWAY.protocol === "file:" ? resolve(fileURLToPath(LANEWAY)) : null;
+  const inside = root === house;
+  if (!inside && house !== null && root.startsWith(`${house}/`)) {
+    throw new Error(
+      `Cannot work in ${root}: it is a folder of Laneway's own; go to ${house}, or to a project of yours`,
+    );
+  }
+  if (manifest === null && read(join(root, "deno.jsonc")) !== null) {
+    throw new Error(`Cannot work in ${root}: its settings are in deno.jsonc; name that file deno.json`);
+  }
   if (manifest !== null && (parse(manifest) === null || typeof parse(manifest) !== "object")) {
     throw new Error(`Cannot read ${join(root, "deno.json")}: it is no JSON object`);
   }
@@ -94,7 +109,7 @@ async function readWorkers(root: string, only?: string): Promise<ExistingWorker[
 export function lanewayFrom(root: string, file: string): string {
   const url = new URL(file, LANEWAY);
   if (url.protocol !== "file:") return url.href;
-  const path = relative(root, url.pathname);
+  const path = relative(root, fileURLToPath(url));
   return path.startsWith(".") ? path : `./${path}`;
 }
 

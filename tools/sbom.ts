@@ -5,6 +5,8 @@
  * @module
  */
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parse } from "jsonc-parser";
 import { readProject } from "./project.ts";
 
 interface Info {
@@ -28,7 +30,7 @@ export async function sbomOf(root: string, worker: string): Promise<Record<strin
   if (found === undefined) {
     throw new Error(`Cannot list what ${worker} is made of: there is no workers/${worker}/worker.ts`);
   }
-  const release = (JSON.parse(manifest ?? "{}") as { version?: string }).version ?? found.release;
+  const release = (parse(manifest ?? "{}") as { version?: string }).version ?? found.release;
   const { stdout, success } = await new Deno.Command(Deno.execPath(), {
     args: ["info", "--json", `workers/${worker}/worker.ts`],
     cwd: root,
@@ -86,5 +88,5 @@ if (import.meta.main) {
     console.error("sbom: Cannot list what no worker is made of: give one, such as shipment-notifier");
     Deno.exit(2);
   }
-  console.log(JSON.stringify(await sbomOf(new URL("..", import.meta.url).pathname, worker), null, 2));
+  console.log(JSON.stringify(await sbomOf(fileURLToPath(new URL("..", import.meta.url)), worker), null, 2));
 }

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
 import { sbomOf } from "./sbom.ts";
 
 interface Component {
@@ -9,7 +10,7 @@ interface Component {
 }
 
 Deno.test("a worker's bill of materials lists what its binary holds, with hashes, and no test's or tool's package", async () => {
-  const root = new URL("..", import.meta.url).pathname;
+  const root = fileURLToPath(new URL("..", import.meta.url));
   const { components } = await sbomOf(root, "shipment-notifier") as { components: readonly Component[] };
   const names = components.map(({ name }) => name);
   for (const name of ["deno", "postgres", "zod", "standardwebhooks", "tdigest"]) assert.ok(names.includes(name), name);

@@ -41,4 +41,13 @@ for worker in ${workers//,/ }; do
 done
 
 terraform apply -auto-approve
-for worker in ${workers//,/ }; do aws ecs wait services-stable --cluster "$cluster" --services "$worker"; done
+for worker in ${workers//,/ }; do
+  aws ecs wait services-stable --cluster "$cluster" --services "$worker"
+  # One that was rolled back is stable too, on what ran before.
+  wanted="$(terraform output -raw "${worker//-/_}_task_definition")"
+  runs="$(aws ecs describe-services --cluster "$cluster" --services "$worker" --query 'services[0].taskDefinition' --output text)"
+  if [ "$runs" != "$wanted" ]; then
+    echo "the deployment of $worker was rolled back: it runs $runs, not $wanted; its log says why" >&2
+    exit 1
+  fi
+done

@@ -136,9 +136,10 @@ export async function migrateCommand(
 export async function checkCommand(
   context: CommandContext,
   settings: Settings,
-  flags: { readonly health?: boolean },
+  flags: { readonly health?: boolean; readonly live?: boolean },
 ): Promise<number> {
   if (flags.health) return await askHealth(settings, context.io);
+  if (flags.live) return await askHealth(settings, context.io, "/livez");
   return await runChecks(settings, context);
 }
 

@@ -92,7 +92,8 @@ export function buildProgram(definition: WorkerDefinition, io: CliIo, exit: (cod
       : "Checks what the worker depends on, and says what to mend.",
     SECTIONS,
     (command) =>
-      command.option("--health", "Asks the running worker's /healthz instead, for a container's health check."),
+      command.option("--health", "Asks the running worker's /healthz instead, for a container's health check.")
+        .option("--live", "Asks its /livez instead: for who restarts what does not answer."),
   );
   check.action(async () => exit(await checkCommand(context, settingsOf(check), check.opts())));
   for (const command of definition.commands ?? []) addWorkerCommand(command, context, add);

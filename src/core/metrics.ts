@@ -77,7 +77,8 @@ export const METRICS = {
   },
   laneway_host_heartbeat_age_seconds: {
     type: "gauge",
-    help: "Since a host's last heartbeat, as a worker with a database sees it; none for a host that never had one.",
+    help:
+      "Since a host's last heartbeat, as a worker with a database sees it; none for one that never beat or is switched off.",
     labels: ["host"],
   },
   laneway_host_in_flight: {

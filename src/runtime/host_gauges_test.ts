@@ -17,13 +17,13 @@ async function exported(rounds: readonly (readonly HostGauge[] | Error)[]): Prom
 
 const HOST: HostGauge = { name: "wsl1", enabled: true, heartbeatAgeSeconds: 12.5, inFlight: 2 };
 
-Deno.test("each host's heartbeat age and what it holds are exported, off or on", async () => {
-  assert.deepEqual(await exported([[HOST, { ...HOST, name: "lap1", enabled: false, inFlight: 0 }]]), [
-    'laneway_host_heartbeat_age_seconds{host="wsl1"} 12.5',
-    'laneway_host_heartbeat_age_seconds{host="lap1"} 12.5',
-    'laneway_host_in_flight{host="wsl1"} 2',
-    'laneway_host_in_flight{host="lap1"} 0',
-  ]);
+Deno.test("each host's heartbeat age and what it holds are exported; no age of one that is off, also once it was on", async () => {
+  const lap1 = { ...HOST, name: "lap1", inFlight: 0 };
+  const off = { ...lap1, enabled: false };
+  const both = ['laneway_host_in_flight{host="wsl1"} 2', 'laneway_host_in_flight{host="lap1"} 0'];
+  const age = 'laneway_host_heartbeat_age_seconds{host="wsl1"} 12.5';
+  assert.deepEqual(await exported([[HOST, off]]), [age, ...both]);
+  assert.deepEqual(await exported([[HOST, lap1], [HOST, off]]), [age, ...both]);
 });
 
 Deno.test("a host that never beat has no age: nobody is told that it is fresh", async () => {

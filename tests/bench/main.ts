@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { fileURLToPath } from "node:url";
 import { ArgumentError, type BenchArguments, HELP, parseArguments, RESULTS } from "./arguments.ts";
 import { renderChart } from "./chart.ts";
 import { CONTENDERS } from "./contenders.ts";
@@ -13,7 +14,7 @@ import { renderReport } from "./report.ts";
 import { formatResults, parseResults, type Results, type Surroundings } from "./results.ts";
 import { BenchServer } from "./server.ts";
 
-const ROOT = new URL("../../", import.meta.url).pathname;
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 const log = (line: string) => console.error(line);
 

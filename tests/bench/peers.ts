@@ -4,8 +4,9 @@
  *
  * @module
  */
+import { fileURLToPath } from "node:url";
 
-const FOLDER = new URL("./peers/", import.meta.url).pathname;
+const FOLDER = fileURLToPath(new URL("./peers/", import.meta.url));
 
 /** Installed peers. */
 export interface Peers {
@@ -70,7 +71,7 @@ async function npmInstall(folder: string): Promise<void> {
 function cacheFolder(): string {
   const home = Deno.env.get("HOME");
   return Deno.env.get("XDG_CACHE_HOME") ||
-    (home ? `${home}/.cache` : `${new URL("../../dist", import.meta.url).pathname}`);
+    (home ? `${home}/.cache` : `${fileURLToPath(new URL("../../dist", import.meta.url))}`);
 }
 
 async function shortHash(text: string): Promise<string> {

@@ -3,14 +3,15 @@
  *
  * @module
  */
+import { fileURLToPath } from "node:url";
 import type { Contender } from "./contenders.ts";
 import type { Peers } from "./peers.ts";
 import { BenchProcess } from "./process.ts";
 import type { BenchDatabase, BenchServer } from "./server.ts";
 import { countFinished, type Counts } from "./truth.ts";
 
-const LANEWAY_CHILD = new URL("./laneway_child.ts", import.meta.url).pathname;
-const CONFIG = new URL("../../deno.json", import.meta.url).pathname;
+const LANEWAY_CHILD = fileURLToPath(new URL("./laneway_child.ts", import.meta.url));
+const CONFIG = fileURLToPath(new URL("../../deno.json", import.meta.url));
 
 const PEER_SCRIPTS = { graphile: "graphile.mjs", pgboss: "pg_boss.mjs", bullmq: "bullmq.mjs" } as const;
 

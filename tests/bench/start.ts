@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { fileURLToPath } from "node:url";
 import { systemClock } from "../../src/core/clock.ts";
 import { newId } from "../../src/core/ids.ts";
 import { silentLogger } from "../../src/core/log.ts";
@@ -17,7 +18,7 @@ import { SHIPMENTS_CHAIN } from "../../workers/shipment-notifier/shipments/chain
 import type { BenchServer } from "./server.ts";
 import { countUnclaimed } from "./truth.ts";
 
-const ROOT = new URL("../../", import.meta.url).pathname;
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const BINARY = `${ROOT}dist/shipment-notifier`;
 const SOURCE = `${ROOT}workers/shipment-notifier/main.ts`;
 const FLAGS = ["--store", "postgres", "--http-port", "0", "--log-format", "json", "--log-level", "error"];

@@ -4,6 +4,7 @@
  * @module
  */
 import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
 
 const MINT = "src/tenancy/contexts.ts";
 // How a context could be made up past its brand. Tests may: they stand for the caller.
@@ -20,7 +21,7 @@ async function sources(folder: string): Promise<string[]> {
 }
 
 Deno.test("only tenancy/contexts.ts mints a context, and only tenancy calls it", async () => {
-  const root = new URL("../../", import.meta.url).pathname;
+  const root = fileURLToPath(new URL("../../", import.meta.url));
   const forgers: string[] = [];
   const callers: string[] = [];
   for (const path of await sources(`${root}src`)) {

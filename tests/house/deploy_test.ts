@@ -9,16 +9,14 @@ import { parse as parseHcl } from "@cdktf/hcl2json";
 import { Deployment } from "kubernetes-models/apps/v1";
 import { Job } from "kubernetes-models/batch/v1";
 import { PodDisruptionBudget } from "kubernetes-models/policy/v1";
-import { parse, parseAllDocuments } from "yaml";
+import { parse, parseAllDocuments, parseDocument } from "yaml";
 import { envName, FLAG_ENTRIES } from "../../src/runtime/flags.ts";
 import { URL_VARIABLES } from "../../src/runtime/database_urls.ts";
 import { deployWorkerOf, isDeployed } from "../../tools/deploy/deploy_worker.ts";
 import { addComposeWorker } from "../../tools/deploy/compose.ts";
 import { envExample } from "../../tools/deploy/env_example.ts";
 import { generatedFor } from "../../tools/deploy/generated.ts";
-import { kubernetesWorker } from "../../tools/deploy/kubernetes.ts";
 import { addToKustomization } from "../../tools/deploy/kustomization.ts";
-import { ENVIRONMENTS, terraformName, terraformRepository, terraformWorker } from "../../tools/deploy/terraform.ts";
 import { addToMatrix } from "../../tools/deploy/workflows.ts";
 import { read, readProject } from "../../tools/project.ts";
 import { readSources, ROOT } from "./source_files.ts";
@@ -34,15 +32,11 @@ function text(path: string): string {
 
 Deno.test("what is generated is up to date (deno task docs), and every worker's files are what a scaffold would write", () => {
   assert.ok(deployed.length >= 2);
-  for (const [path, generated] of generatedFor(deployed)) assert.equal(text(path), generated, path);
+  for (const [path, generated] of generatedFor(deployed)) {
+    assert.equal(text(path), generated, `${path}: run deno task docs`);
+  }
   assert.equal(text(".env.example"), envExample(text(".env.example")));
   for (const worker of deployed) {
-    const terraform = `worker_${terraformName(worker.name)}.tf`;
-    assert.equal(text(`deploy/kubernetes/${worker.name}.yaml`), kubernetesWorker(worker));
-    assert.equal(text(`deploy/terraform/bootstrap/${terraform}`), terraformRepository(worker));
-    for (const environment of ENVIRONMENTS) {
-      assert.equal(text(`deploy/terraform/environments/${environment}/${terraform}`), terraformWorker(worker));
-    }
     const kustomization = text("deploy/kubernetes/kustomization.yaml");
     assert.equal(addToKustomization(kustomization, worker.name), kustomization);
     for (const name of ["staging", "production", "release"]) {
@@ -92,12 +86,19 @@ Deno.test("Terraform is formatted as its own formatter writes it, parses, and ha
     const said of [
       /deployment_maximum_percent\s+= 100\b/,
       /assign_public_ip\s+= false\b/,
+      // It ends tasks: it must not ask what the database can make fail.
+      /healthCheck = \{\s+command\s+= \["CMD", "\/usr\/local\/bin\/worker", "check", "--live"\]/,
       /count = var\.autoscaling_enabled \? 1 : 0/,
       /alarm_actions\s+= \[var\.alarm_topic_arn\]/,
       /retention_in_days = var\.log_retention_days/,
     ]
   ) assert.match(module, said);
   assert.doesNotMatch(module, /load_balancer|aws_lb/);
+  // What production runs has a release's tag, and the rule that names it comes before the one that expires commits' images.
+  for (const { path, text } of files.filter(({ path }) => /bootstrap\/worker_/.test(path))) {
+    const prefixes = [...text.matchAll(/tagPrefixList = \["([a-z]+-)"\]/g)].map(([, prefix]) => prefix);
+    assert.deepEqual(prefixes, ["release-", "commit-"], path);
+  }
   // Every variable that the module has without a default is given by each instance, and nothing it does not have.
   const variables = await parseHcl("variables.tf", text("deploy/terraform/modules/worker/variables.tf")) as {
     variable: Record<string, readonly Record<string, unknown>[]>;
@@ -131,8 +132,28 @@ Deno.test("the workflows are without a finding; production builds nothing, and s
   assert.match(JSON.stringify(build), /PUSH_ROLE_ARN/);
   assert.doesNotMatch(JSON.stringify(build), /DEPLOY_ROLE_ARN|terraform/);
   assert.doesNotMatch(JSON.stringify(deploy), /PUSH_ROLE_ARN/);
+  // What neither is committed nor on a fresh runner comes out of the environment's variables.
+  for (const name of ["staging", "production"]) {
+    const steps = workflow(name).jobs.deploy.steps as readonly { run?: string; env?: Record<string, string> }[];
+    const env = steps.find(({ run }) => run?.includes("deploy.sh"))?.env ?? {};
+    assert.deepEqual([env.BACKEND_CONFIG, env.TFVARS], ["${{ vars.BACKEND_CONFIG }}", "${{ vars.TFVARS }}"], name);
+  }
+  const roles = (await readSources("deploy/terraform/bootstrap", [".tf"])).map(({ text }) => text).join("\n");
+  const asked = [...`${production}${JSON.stringify(workflow("staging"))}`.matchAll(/vars\.(\w+)_ROLE_ARN/g)];
+  assert.ok(asked.length >= 4);
+  for (const [, role = ""] of asked) assert.ok(roles.includes(`resource "aws_iam_role" "${role.toLowerCase()}"`), role);
+  const stepsOf = (name: string, job: string) => JSON.stringify(workflow(name).jobs[job].steps);
+  assert.match(stepsOf("staging", "build"), /steps\.held\.outputs\.digest == ''/);
+  assert.match(stepsOf("production", "deploy"), /promote\.sh.*deploy\.sh/);
   assert.match(JSON.stringify(workflow("check")), /bash \.ci\/run/);
 });
+
+/** A compose file without some of its services. */
+function without(text: string, names: readonly string[]): string {
+  const document = parseDocument(text);
+  for (const name of names) assert.ok(document.deleteIn(["services", name]), name);
+  return document.toString();
+}
 
 Deno.test("the compose file has workers with their migrations, read-only, and Prometheus knows them by their names", () => {
   const compose = text("deploy/compose/docker-compose.yml");
@@ -150,7 +171,17 @@ Deno.test("the compose file has workers with their migrations, read-only, and Pr
     assert.ok(services[name].environment.LANEWAY_SYSTEM_DATABASE_URL.includes("app_system"), name);
     assert.deepEqual(services[`${name}-migrate`].command, ["migrate", "up"]);
     assert.equal(services[`${name}-migrate`].environment.LANEWAY_DATABASE_URL, undefined);
+    assert.equal(services[`${name}-migrate`].pull_policy, "never", "it is built, not pulled");
+    // As it is written is what is made: the file without these services, with them added again.
+    const { services: made } = parse(addComposeWorker(without(compose, [name, `${name}-migrate`]), worker), {
+      merge: true,
+    });
+    const fix = `remove its two services, and add them again: deno task new-worker ${name} ITS_KIND --container`;
+    for (const one of [name, `${name}-migrate`]) assert.deepEqual(made[one], services[one], `${one}: ${fix}`);
   }
+  const built = Object.values(services as Record<string, { build?: unknown; image: string }>)
+    .filter(({ build }) => build !== undefined).map(({ image }) => image);
+  assert.equal(new Set(built).size, built.length, "builds of one tag that run at once fail");
   const published = Object.values(services as Record<string, { ports?: string[] }>).flatMap(({ ports = [] }) => ports);
   assert.deepEqual(published.filter((port) => !port.startsWith("127.0.0.1:")), []);
   const { scrape_configs: scraped } = parse(text("deploy/prometheus/prometheus.yml"));
@@ -165,7 +196,8 @@ Deno.test(".env.example has every setting of every worker under its name, and it
     ...URL_VARIABLES.slice(0, 4).map(({ env }) => env),
     ...workers.flatMap(({ env }) => env.filter((name) => !name.endsWith("_FILE") || name === "LANEWAY_ENV_FILE")),
   ];
-  assert.deepEqual(wanted.filter((name) => !named.has(name)), []);
+  const missing = wanted.filter((name) => !named.has(name));
+  assert.deepEqual(missing, [], "add these to .env.example: a line NAME=value, or #NAME=, in their worker's block");
   const known = new Set([...wanted, ...URL_VARIABLES.map(({ env }) => env)]);
   assert.deepEqual([...named].filter((name) => !known.has(name ?? "")), []);
   const values = parseEnv(example) as Record<string, string>;

@@ -2,7 +2,7 @@
  * Rooms import leftwards only, floors within a room downwards only, and nothing runs in circles.
  */
 import assert from "node:assert/strict";
-import { production, readSources, ROOT, type SourceFile } from "./source_files.ts";
+import { production, readSources, ROOT, ROOT_URL, type SourceFile } from "./source_files.ts";
 
 const ROOMS = [
   "core",
@@ -66,7 +66,7 @@ async function readGraph(entries: readonly string[]): Promise<Graph> {
   const edges = new Map<string, string[]>();
   const entry = await Deno.makeTempFile({ prefix: "laneway-house-", suffix: ".ts" });
   try {
-    await Deno.writeTextFile(entry, entries.map((path) => `import "file://${ROOT}${path}";`).join("\n"));
+    await Deno.writeTextFile(entry, entries.map((path) => `import "${ROOT_URL}${path}";`).join("\n"));
     const { code, stdout, stderr } = await new Deno.Command(Deno.execPath(), {
       args: ["info", "--json", "--config", `${ROOT}deno.json`, entry],
       cwd: ROOT,
@@ -80,7 +80,7 @@ async function readGraph(entries: readonly string[]): Promise<Graph> {
       }[];
     };
     const own = (specifier: string | undefined) =>
-      specifier?.startsWith(`file://${ROOT}`) ? specifier.slice(`file://${ROOT}`.length) : null;
+      specifier?.startsWith(ROOT_URL) ? specifier.slice(ROOT_URL.length) : null;
     for (const module of info.modules) {
       const path = own(module.specifier);
       if (path === null) continue;

@@ -3,9 +3,13 @@
  *
  * @module
  */
+import { fileURLToPath } from "node:url";
 
 /** The repository's folder, with a trailing slash. */
-export const ROOT = new URL("../../", import.meta.url).pathname;
+export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+
+/** The same as modules are named by. */
+export const ROOT_URL: string = new URL("../../", import.meta.url).href;
 
 /** One source file. */
 export interface SourceFile {

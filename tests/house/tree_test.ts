@@ -42,3 +42,9 @@ Deno.test("production code never writes to the console", async () => {
   const found = production(await readSources("src")).filter(({ text }) => /\bconsole\.\w+\(/.test(text));
   assert.deepEqual(found.map(({ path }) => path), []);
 });
+
+Deno.test("no file takes the path of a URL as it stands: in a folder with a blank in its name it is another one", async () => {
+  const files = (await Promise.all(["src", "workers", "tools", "tests"].map((folder) => readSources(folder)))).flat();
+  const taken = files.filter(({ text }) => /import\.meta\.(?:url|resolve\([^)]*\))\)\.pathname/.test(text));
+  assert.deepEqual(taken.map(({ path }) => path), []);
+});

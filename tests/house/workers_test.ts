@@ -4,8 +4,9 @@
  * @module
  */
 import assert from "node:assert/strict";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { ROOT, ROOT_URL } from "./source_files.ts";
 
-const ROOT = new URL("../../", import.meta.url).pathname;
 // Packages an author depends on directly; everything else of ours comes through mod.ts.
 const PACKAGES = ["zod", "standardwebhooks"];
 const IMPORT = /(?:^|[}\s])from\s+"([^"\n]+)"|^import\s+"([^"\n]+)"|\bimport\(\s*"([^"\n]+)"/gm;
@@ -30,7 +31,7 @@ Deno.test("a worker imports from mod.ts, from itself, and from the packages it n
         const specifier = match[1] ?? match[2] ?? match[3] ?? "";
         seen++;
         if (PACKAGES.includes(specifier) || specifier.startsWith("node:")) continue;
-        const target = new URL(specifier, `file://${path}`).pathname;
+        const target = fileURLToPath(new URL(specifier, pathToFileURL(path)));
         if (specifier.startsWith(".") && (target === `${ROOT}mod.ts` || target.startsWith(`${folder}/`))) continue;
         // A second worker of a kind is another process for what that worker defines.
         if (/\/worker\.ts$/.test(path) && /^\.\.\/[\w-]+\/worker\.ts$/.test(specifier)) continue;
@@ -50,7 +51,7 @@ Deno.test("mod.ts reaches no test code", async () => {
   }).output();
   assert.ok(success);
   const { modules } = JSON.parse(new TextDecoder().decode(stdout)) as { modules: { specifier: string }[] };
-  const ours = modules.map((module) => module.specifier).filter((specifier) => specifier.startsWith(`file://${ROOT}`));
+  const ours = modules.map((module) => module.specifier).filter((specifier) => specifier.startsWith(ROOT_URL));
   assert.ok(ours.length > 50, `only ${ours.length} modules were found`);
   assert.deepEqual(ours.filter((specifier) => /\/tests\/|_test\.ts$/.test(specifier)), []);
 });

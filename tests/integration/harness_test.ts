@@ -1,5 +1,6 @@
 /** The test servers themselves: none outlives the process that asked for it, however that process ends. */
 import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
 import { PostgresClient } from "../../src/db/client.ts";
 import { createEmptyDatabase } from "../support/postgres.ts";
 import { waitFor } from "../support/wait_for.ts";
@@ -16,8 +17,8 @@ async function canConnect(url: string): Promise<boolean> {
 
 for (const kind of ["shared", "private"]) {
   Deno.test(`a ${kind} test server and its files are gone after its test process was killed`, async () => {
-    const script = new URL("../support/hold_server.ts", import.meta.url).pathname;
-    const config = new URL("../../deno.json", import.meta.url).pathname;
+    const script = fileURLToPath(new URL("../support/hold_server.ts", import.meta.url));
+    const config = fileURLToPath(new URL("../../deno.json", import.meta.url));
     const child = new Deno.Command(Deno.execPath(), {
       args: ["run", "-A", "-q", "--no-check", "--config", config, script, kind],
       // A server of the child's own, whatever this run uses.

@@ -2,12 +2,13 @@
  * The example config of the host runner, run as it stands: only its paths, its PATH and its origin are the test's.
  */
 import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
 import { explainConfig } from "../../src/host/command/explain.ts";
 import { loadCommandConfig } from "../../src/host/command/load.ts";
 import { commandRig } from "../support/command_rig.ts";
 import { git } from "../support/git.ts";
 
-const EXAMPLE = new URL("../../workers/host-runner/example/commands.json", import.meta.url).pathname;
+const EXAMPLE = fileURLToPath(new URL("../../workers/host-runner/example/commands.json", import.meta.url));
 const PROMPTS = "infra/agent-prompts";
 
 // Writes what it was given, one a line, and fails when it is not logged in.

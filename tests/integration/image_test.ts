@@ -30,9 +30,14 @@ async function layOut(folder: string, binary: string, secrets: Readonly<Record<s
   }
   await Deno.mkdir(join(folder, "proc"));
   await Deno.mkdir(join(folder, "run/secrets"), { recursive: true });
+  // As Kubernetes does: each key a link into a folder that is swapped when the secret changes. Docker's is the file itself.
+  const secret = join(folder, "run/secrets");
+  await Deno.mkdir(join(secret, "..2026_01"));
+  await Deno.symlink("..2026_01", join(secret, "..data"));
   for (const [name, text] of Object.entries(secrets)) {
-    await Deno.writeTextFile(join(folder, "run/secrets", name), `${text}\n`);
-    await Deno.chmod(join(folder, "run/secrets", name), 0o444);
+    await Deno.writeTextFile(join(secret, "..2026_01", name), `${text}\n`);
+    await Deno.chmod(join(secret, "..2026_01", name), 0o444);
+    await Deno.symlink(`..data/${name}`, join(secret, name));
   }
   await Deno.chmod(folder, 0o755);
   return needed;
@@ -86,6 +91,7 @@ async function servesAndDrains(root: string, database: Pick<Database, "system">)
     LANEWAY_DATABASE_URL_FILE: "/run/secrets/database_url",
     LANEWAY_SYSTEM_DATABASE_URL_FILE: "/run/secrets/system_database_url",
     LANEWAY_HTTP_PORT: String(port),
+    LANEWAY_HTTP_HOST: "0.0.0.0",
     LANEWAY_LOG_FORMAT: "json",
   };
   const before = await treeOf(root);
@@ -111,11 +117,13 @@ async function worksAsItsUser(
   env: Readonly<Record<string, string>>,
   { running, database }: { readonly running: RunningBinary; readonly database: Pick<Database, "system"> },
 ): Promise<void> {
-  // What the image's HEALTHCHECK runs.
-  await waitFor(
-    "the health check",
-    async () => (await runBinary("unshare", inImage(root, ["check", "--health"]), env)).code === 0,
-  );
+  // What the image's HEALTHCHECK runs, and what ECS asks.
+  for (const asked of ["--health", "--live"]) {
+    await waitFor(
+      `check ${asked}`,
+      async () => (await runBinary("unshare", inImage(root, ["check", asked]), env)).code === 0,
+    );
+  }
   const pid = Number(/"worker":"maintenance@[^"]*\/(\d+)"/.exec(running.log())?.[1]);
   const status = await Deno.readTextFile(`/proc/${pid}/status`);
   assert.match(status, new RegExp(`^Uid:\\s+${UID}\\s+${UID}\\s+${UID}\\s+${UID}$`, "m"));

@@ -1,5 +1,6 @@
 /** The migrators on both engines: raced, killed, blocked, refused, and there and back again. */
 import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
 import { SettingsError, UnavailableError } from "../../src/core/errors.ts";
 import { CHAINS } from "../../src/migrations.ts";
 import type { Migration, MigrationChain } from "../../src/db/chain.ts";
@@ -34,8 +35,8 @@ async function withDatabase(work: (db: Empty, owner: PostgresClient) => Promise<
 }
 
 function migrator(target: string, chains: readonly MigrationChain[]): Deno.ChildProcess {
-  const script = new URL("../support/migrate_once.ts", import.meta.url).pathname;
-  const config = new URL("../../deno.json", import.meta.url).pathname;
+  const script = fileURLToPath(new URL("../support/migrate_once.ts", import.meta.url));
+  const config = fileURLToPath(new URL("../../deno.json", import.meta.url));
   return new Deno.Command(Deno.execPath(), {
     args: ["run", "-A", "-q", "--no-check", "--config", config, script, target, JSON.stringify(chains)],
     stdin: "null",

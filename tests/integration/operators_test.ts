@@ -7,7 +7,9 @@ import { METRICS, type MetricSpec } from "../../src/core/metrics.ts";
 import { PROCESS_METRICS } from "../../src/core/prom_metrics.ts";
 import { type Alert, alertsFor, type Trigger } from "../../tools/deploy/alerts.ts";
 import { read } from "../../tools/project.ts";
+import { newId } from "../../src/core/ids.ts";
 import { CHAINS } from "../../src/migrations.ts";
+import { PostgresWorkStorage } from "../../src/work/storage/postgres.ts";
 import { SHIPMENTS_CHAIN } from "../../workers/shipment-notifier/shipments/chain.ts";
 import { readSources, ROOT } from "../house/source_files.ts";
 import { createTestDatabase } from "../support/postgres.ts";
@@ -88,18 +90,59 @@ Deno.test("every alert names metrics that a worker exports, and has a section of
   assert.deepEqual(headings.filter((name) => !known.has(name)), []);
 });
 
-Deno.test("the runbook's statements run, by the login it names, and change nothing of a healthy queue", async () => {
-  const statements = [...runbook.matchAll(/^```sql\n([^]*?)^```$/gm)].flatMap(([, block = ""]) =>
+/** The statements of the runbook. */
+function statementsOf(text: string): string[] {
+  return [...text.matchAll(/^```sql\n([^]*?)^```$/gm)].flatMap(([, block = ""]) =>
     block.split(/;\n/).map((statement) => statement.trim()).filter((statement) => statement !== "")
   );
+}
+
+Deno.test("the runbook's remedies mend what they are for, by the login it names: a dead letter is claimed, a stuck row is done", async () => {
+  const db = await createTestDatabase(CHAINS);
+  try {
+    const [org, id] = [newId(), newId()];
+    await db.adminSql(`insert into core.orgs (id, name, created_at) values ('${org}', 'Łódź', now())`);
+    await db.adminSql(
+      `insert into queue.work_items (org_id, id, created_at, created_by, available_at, kind, idempotency_key, payload,
+         last_error, updated_at, updated_by, attempts, status)
+       values ('${org}', '${id}', now(), '${org}', now(), 'NOTIFY_SHIPMENT', 'k', '{}', 'the receiver answered 410',
+         now(), '${org}', 3, 'failed')`,
+    );
+    await db.adminSql(
+      `insert into core.outbox (org_id, id, kind, payload, actor_id, created_at)
+       values ('${org}', '${id}', 'work.a_kind_that_was_done', '{}', '${org}', now() - interval '8 days')`,
+    );
+    const remedies = statementsOf(runbook).filter((statement) => statement.startsWith("update "));
+    assert.equal(remedies.length, 2);
+    for (const remedy of remedies) {
+      const changed = await db.databases.core.system(`${remedy} returning 1`, []);
+      assert.equal(changed.length, 1, remedy);
+    }
+    const storage = new PostgresWorkStorage(db.databases.queue);
+    const options = {
+      lane: "default",
+      kinds: ["NOTIFY_SHIPMENT"],
+      worker: "w",
+      leaseMs: 30_000,
+      limit: 10,
+      token: newId(),
+    };
+    const claimed = await storage.claim(options);
+    assert.deepEqual(claimed.map(({ item }) => [item.id, item.attempts]), [[id, 1]]);
+    const pending = await db.databases.core.system("select 1 from core.outbox where done_at is null", []);
+    assert.equal(pending.length, 0);
+  } finally {
+    await db.drop();
+  }
+});
+
+Deno.test("the runbook's statements run, by the login it names, and change nothing of a healthy queue", async () => {
+  const statements = statementsOf(runbook);
   assert.ok(statements.length >= 10, `${statements.length} statements were found`);
   const db = await createTestDatabase([...CHAINS, SHIPMENTS_CHAIN]);
   try {
-    // The example record's table, a worker's own, is not the system login's to read.
     for (const statement of statements) {
-      const rows = statement.includes("from shipments.")
-        ? await db.adminSql(statement)
-        : await db.databases.core.system(statement, []);
+      const rows = await db.databases.core.system(statement, []);
       if (!/^select/.test(statement)) assert.equal(rows.length, 0, statement);
     }
   } finally {
@@ -197,25 +240,42 @@ function lastMinute(triggers: readonly Trigger[]): number {
   return Math.max(...minutes) - 1;
 }
 
-function testOf(name: string, series: ReadonlyMap<string, string>, minute: number, firing: readonly string[]) {
+function testOf(
+  name: string,
+  series: ReadonlyMap<string, string>,
+  minutes: number | readonly number[],
+  firing: readonly string[],
+) {
   return {
     name,
     interval: "1m",
     input_series: [...series].map(([series, values]) => ({ series, values })),
-    promql_expr_test: [{
+    promql_expr_test: [minutes].flat().map((minute) => ({
       expr: 'count by (alertname) (ALERTS{alertstate="firing"}) > bool 0',
       eval_time: `${minute}m`,
       exp_samples: firing.map((alert) => ({ labels: `{alertname="${alert}"}`, value: 1 })),
-    }],
+    })),
   };
 }
 
 /** What fires beside an alert in its trouble, as the one causes the other. */
 const BESIDE: Readonly<Record<string, readonly string[]>> = {};
 
+/** What a failover leaves: everything failed once, and goes on. */
+const BLIP: readonly Trigger[] = [
+  { metric: "laneway_claim_failures_total", values: "0x5 6x40" },
+  { metric: "laneway_lease_renewals_total", labels: { outcome: "failed" }, values: "_x5 3x40" },
+  { metric: "laneway_sweep_steps_total", labels: { outcome: "failed", step: "purge-items" }, values: "_x5 1x40" },
+  { metric: "laneway_sweep_steps_total", labels: { outcome: "ok", step: "purge-items" }, values: "1+1x50" },
+];
+/** A process that was started again and then lost a lease, as the one before it had. */
+const ANEW: readonly Trigger[] = [{ metric: "laneway_leases_lost_total", values: "5x30 1x5" }];
+
 Deno.test("in a quiet fleet no alert fires, and each fires in its own trouble, alone", async () => {
   const tests = [
     testOf("a quiet fleet", quietSeries(), 45, []),
+    testOf("a failover that is over", troubledSeries(BLIP), Array.from({ length: 30 }, (_, i) => i + 1), []),
+    testOf("a counter that began anew", troubledSeries(ANEW), 31, ["LanewayLeasesLost"]),
     ...ALERTS.map(({ name, trigger }: Alert) =>
       testOf(name, troubledSeries(trigger), lastMinute(trigger), [name, ...BESIDE[name] ?? []])
     ),

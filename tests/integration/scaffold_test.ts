@@ -140,10 +140,33 @@ Deno.test("workers made in this repository are formatted, linted, checked, teste
       assert.ok(made.get("src/work/README.md")?.includes(`| \`${kind}\` |`));
       assert.equal(compose.includes(`\n  ${worker}:\n`), (options as readonly string[]).includes("--container"));
     }
+    // A second worker of a kind whose worker has a secret: it is wired into what is deployed of both.
+    await passes(folder, "task", "new-worker", "notifier-bulk", "NOTIFY_SHIPMENT", "--lane", "bulk", "--container");
+    const manifest = await Deno.readTextFile(join(folder, "deploy/kubernetes/notifier-bulk.yaml"));
+    assert.match(manifest, /LANEWAY_WEBHOOK_SECRET_FILE/);
+    // A worker's owner gives it a secret: one command says so in what is deployed of it.
+    const settings = join(folder, "workers/invoice-mailer/settings.ts");
+    const [own, secret] = ['"LANEWAY_MAIL_INVOICE_TIMEOUT"', '"LANEWAY_SMTP_KEY", "LANEWAY_SMTP_KEY_FILE"'];
+    await Deno.writeTextFile(settings, (await Deno.readTextFile(settings)).replace(`[${own}]`, `[${own}, ${secret}]`));
+    const example = join(folder, ".env.example");
+    const block = "# invoice-mailer\n";
+    await Deno.writeTextFile(
+      example,
+      (await Deno.readTextFile(example)).replace(block, `${block}#LANEWAY_SMTP_KEY=\n`),
+    );
+    await passes(folder, "task", "docs");
+    assert.match(
+      await Deno.readTextFile(join(folder, "deploy/kubernetes/invoice-mailer.yaml")),
+      /\/run\/secrets\/smtp-key/,
+    );
     await passes(folder, "fmt", "--check");
     await passes(folder, "lint", "-q");
     await passes(folder, "check", "-q", "workers");
     await passes(folder, "test", "-A", "-q", "tests/house", ...INSIDE.map(({ args: [worker] }) => `workers/${worker}`));
+    const onPostgres = await passes(folder, "test", "-A", "tests/integration/scaffold_template_test.ts");
+    for (const { args: [worker] } of INSIDE) {
+      assert.match(onPostgres, new RegExp(`on Postgres \\(${worker}\\) \\.\\.\\. ok`));
+    }
     for (const { args: [worker], create, done, lane } of INSIDE) await works(folder, { worker, create, done, lane });
   });
 });
@@ -154,7 +177,17 @@ Deno.test("a worker made outside this repository is as whole, and a second one o
     await passes(folder, "run", "-A", tool, "parcel-tracker", "TRACK_PARCEL", "--lane", "eu");
     const second = await passes(folder, "run", "-A", tool, "parcel-bulk", "TRACK_PARCEL", "--lane", "bulk");
     assert.match(second, /the kind of the parcel-tracker/);
-    assert.match(await passes(folder, "task", "ok"), /13 passed/);
+    // A kind whose second word names no record: who serves it too needs none.
+    await passes(folder, "run", "-A", tool, "texter", "SEND_TEXT", "--record", "quarterly_text_message_audit");
+    assert.match(await passes(folder, "run", "-A", tool, "texter-bulk", "SEND_TEXT"), /the kind of the texter/);
+    const made = await snapshot(join(folder, "workers"));
+    // What the formatter leaves alone: comments, and prose outside of code and tables.
+    const long = [...made].flatMap(([path, text]) => text.split("\n").map((line) => ({ path, line })))
+      .filter(({ path, line }) =>
+        line.length > 120 && (/\.ts$/.test(path) ? /^\s*(?:\/?\*|\/\/)/ : /^[A-Z]/).test(line)
+      );
+    assert.deepEqual(long, []);
+    assert.match(await passes(folder, "task", "ok"), /26 passed/);
     await works(folder, {
       worker: "parcel-tracker",
       create: "create-parcels",
@@ -176,6 +209,7 @@ Deno.test("what cannot be made is refused before anything is written, saying wha
       ["invoice-mailer MAIL_INVOICE --lane a/b", /--lane "a\/b": it must be/],
       ["invoice-mailer MAIL_INVOICE --colour", /--colour/],
       ["invoice-mailer MAIL_ORG", /--record mail_request/],
+      ["invoice-mailer MAIL_INVOICES", /--record invoice, or --record invoices/],
     ];
     for (const [args, says] of refusals) {
       const { code, text } = await deno(folder, ["run", "-A", tool, ...args.split(" ").filter((arg) => arg !== "")]);
@@ -190,6 +224,11 @@ Deno.test("what cannot be made is refused before anything is written, saying wha
     for (
       const [args, says] of [
         ["invoice-mailer SEND_INVOICE", /invoice-mailer: it stands, for MAIL_INVOICE/],
+        [
+          "invoice-mailer MAIL_INVOICE --lane post",
+          /it stands, on lane default; choose another name, or change the lane/,
+        ],
+        ["invoice-mailer MAIL_INVOICE --record bill", /it stands, with invoices for its records, not bills/],
         ["invoice-sender SEND_INVOICE", /schema invoices is that of the invoice-mailer.*--record send_request/],
       ] as const
     ) {
@@ -198,6 +237,26 @@ Deno.test("what cannot be made is refused before anything is written, saying wha
       assert.match(text, says);
     }
     assert.deepEqual(await snapshot(folder), made);
+  });
+});
+
+Deno.test("a folder with a blank in its name serves; one of Laneway's own, or with a deno.jsonc, is refused", async () => {
+  await inFolder(async (folder) => {
+    const [laneway, own] = [join(folder, "la ne"), join(folder, "my own")];
+    for (const path of [laneway, own]) await Deno.mkdir(path);
+    await copyTree(laneway);
+    const tool = join(laneway, "tools/new_worker.ts");
+    assert.match(await passes(laneway, "task", "new-worker", "a-b", "SORT_BOX", "--lane", "eu"), /creates +deploy/);
+    assert.match(await passes(laneway, "task", "new-worker", "a-b", "SORT_BOX"), /on lane eu[^]*nothing was changed/);
+    await passes(laneway, "task", "docs", "--check");
+    await passes(laneway, "test", "-A", "-q", "tests/house");
+    await passes(own, "run", "-A", tool, "a-b", "SORT_BOX");
+    await passes(own, "check", "-q", "workers");
+    const inside = await deno(join(laneway, "workers"), ["run", "-A", tool, "c-d", "PACK_BOX"]);
+    assert.match(`${inside.code}${inside.text}`, /^1new-worker: Cannot work in .*: it is a folder of Laneway's own/);
+    await Deno.rename(join(own, "deno.json"), join(own, "deno.jsonc"));
+    const jsonc = await deno(own, ["run", "-A", tool, "c-d", "PACK_BOX"]);
+    assert.match(`${jsonc.code}${jsonc.text}`, /^1new-worker: Cannot work in .*: its settings are in deno\.jsonc/);
   });
 });
 

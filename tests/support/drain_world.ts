@@ -5,6 +5,7 @@
  * @module
  */
 import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
 import { newId } from "../../src/core/ids.ts";
 import { CHAINS } from "../../src/migrations.ts";
 import { createStorages } from "../../src/storages.ts";
@@ -23,8 +24,8 @@ const SQL_FLAGS = [
   ...["--poll", "200ms", "--idle-poll", "500ms", "--lease", "5s", "--sweep", "300ms", "--capacity", "5"],
   ...["--drain-grace", "5s"],
 ];
-const RUNNER = new URL("../../workers/host-runner/main.ts", import.meta.url).pathname;
-const SQL_WORKER = new URL("./drain_worker.ts", import.meta.url).pathname;
+const RUNNER = fileURLToPath(new URL("../../workers/host-runner/main.ts", import.meta.url));
+const SQL_WORKER = fileURLToPath(new URL("./drain_worker.ts", import.meta.url));
 const INSERT_BATCH = 500;
 
 /** Every claim and every end, as a trigger saw it: what a program says of itself is held against it. */

@@ -6,6 +6,7 @@
  * @module
  */
 import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
 import { findMarked } from "../../src/host/command/processes.ts";
 import type { HostRow, HostWindow } from "../../src/host/types.ts";
 import { definition } from "../../workers/host-runner/worker.ts";
@@ -16,7 +17,7 @@ import { hostRowSql, rowOf } from "./host_world.ts";
 import { type Postgrest, startPostgrest } from "./postgrest.ts";
 import { waitFor } from "./wait_for.ts";
 
-const PROGRAM = new URL("../../workers/host-runner/main.ts", import.meta.url).pathname;
+const PROGRAM = fileURLToPath(new URL("../../workers/host-runner/main.ts", import.meta.url));
 
 /** A window that always holds. */
 export const ALWAYS: HostWindow = {

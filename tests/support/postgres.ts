@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { fileURLToPath } from "node:url";
 import type { MigrationChain } from "../../src/db/chain.ts";
 import { PostgresClient } from "../../src/db/client.ts";
 import type { Databases, Param, Row } from "../../src/db/database.ts";
@@ -287,8 +288,8 @@ async function isFresh(path: string): Promise<boolean> {
 }
 
 async function startSupervisor(directory: string, key: string): Promise<void> {
-  const script = new URL("./postgres_supervisor.ts", import.meta.url).pathname;
-  const config = new URL("../../deno.json", import.meta.url).pathname;
+  const script = fileURLToPath(new URL("./postgres_supervisor.ts", import.meta.url));
+  const config = fileURLToPath(new URL("../../deno.json", import.meta.url));
   await startApart(directory, [
     ...[Deno.execPath(), "run", "-A", "--no-check", "--config", config, script, directory, key],
   ]);

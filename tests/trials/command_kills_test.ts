@@ -3,12 +3,13 @@
  * nothing is left. Set LANEWAY_TRIAL_FULL=1 for more rounds.
  */
 import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
 import { findMarked } from "../../src/host/command/processes.ts";
 import { WorkFolders } from "../../src/host/command/work_folders.ts";
 import { silentLogger } from "../../src/core/log.ts";
 import { waitFor } from "../support/wait_for.ts";
 
-const RUNNER = new URL("../support/command_runner.ts", import.meta.url).pathname;
+const RUNNER = fileURLToPath(new URL("../support/command_runner.ts", import.meta.url));
 const ROUNDS = Deno.env.get("LANEWAY_TRIAL_FULL") === "1" ? 40 : 4;
 
 function start(folder: string): Deno.ChildProcess {

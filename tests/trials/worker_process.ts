@@ -5,6 +5,7 @@
  * @module
  */
 import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
 import { waitFor } from "../support/wait_for.ts";
 
 /** One log line, parsed. */
@@ -21,8 +22,8 @@ export interface ProbeAnswer {
   readonly body: string;
 }
 
-const PROGRAM = new URL("./trial_worker.ts", import.meta.url).pathname;
-const CONFIG = new URL("../../deno.json", import.meta.url).pathname;
+const PROGRAM = fileURLToPath(new URL("./trial_worker.ts", import.meta.url));
+const CONFIG = fileURLToPath(new URL("../../deno.json", import.meta.url));
 
 /** Flags of every trial unless a test gives its own later in the list. */
 const FLAGS = ["--http-port", "0", "--log-format", "json", "--heartbeat", "1s"];

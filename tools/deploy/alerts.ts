@@ -29,11 +29,11 @@ export interface Trigger {
 }
 
 /**
- * Counters that rose within a time, by some of their labels. `increase()` would not see the first count of a series that
- * began with it, as one of a kind or an outcome does.
+ * Counters that rose within a time, by some of their labels, also those of a process that was started again. `increase()` by
+ * itself would not see the first count of a series that began with it, as one of a kind or an outcome does.
  */
 function rose(counter: string, by: string, within: string): string {
-  return `sum by (${by}) ((${counter} - ${counter} offset ${within} > 0) or (${counter} > 0 unless ${counter} offset ${within}))`;
+  return `sum by (${by}) (increase(${counter}[${within}]) > 0 or (${counter} > 0 unless ${counter} offset ${within}))`;
 }
 
 /** The alerts for a fleet whose workers serve these lanes. */
@@ -123,15 +123,16 @@ const FENCES: readonly Alert[] = [
   },
   {
     name: "LanewayRenewalsFail",
-    expr: rose('laneway_lease_renewals_total{outcome="failed"}', "job", "10m"),
-    for: "1m",
+    // Longer than one blip is seen: a failover is over by itself, and wakes nobody.
+    expr: rose('laneway_lease_renewals_total{outcome="failed"}', "job", "5m"),
+    for: "10m",
     severity: "critical",
     summary: "{{ $labels.job }} fails to renew its leases.",
-    trigger: [{ metric: "laneway_lease_renewals_total", labels: { outcome: "failed" }, values: "0x5 1+2x15" }],
+    trigger: [{ metric: "laneway_lease_renewals_total", labels: { outcome: "failed" }, values: "0x5 1+2x20" }],
   },
   {
     name: "LanewayClaimsFail",
-    expr: rose("laneway_claim_failures_total", "job", "10m"),
+    expr: rose("laneway_claim_failures_total", "job", "2m"),
     for: "5m",
     severity: "critical",
     summary: "{{ $labels.job }} fails to claim.",
@@ -158,10 +159,11 @@ const UPKEEP: readonly Alert[] = [
   },
   {
     name: "LanewaySweepFails",
-    expr: rose('laneway_sweep_steps_total{outcome="failed"}', "step", "15m"),
+    expr: `${rose('laneway_sweep_steps_total{outcome="failed"}', "step", "15m")} unless ` +
+      'sum by (step) (increase(laneway_sweep_steps_total{outcome="ok"}[15m])) > 0',
     for: "5m",
     severity: "warning",
-    summary: "The sweep's step {{ $labels.step }} fails.",
+    summary: "The sweep's step {{ $labels.step }} fails each time it runs.",
     trigger: [{ metric: "laneway_sweep_steps_total", labels: { outcome: "failed" }, values: "_x5 1+1x15" }],
   },
   {

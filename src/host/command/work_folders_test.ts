@@ -1,11 +1,12 @@
 import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
 import { SettingsError } from "../../core/errors.ts";
 import { silentLogger } from "../../core/log.ts";
 import { waitFor } from "../../../tests/support/wait_for.ts";
 import { findMarked } from "./processes.ts";
 import { WorkFolders } from "./work_folders.ts";
 
-const SUPPORT = new URL("../../../tests/support/", import.meta.url).pathname;
+const SUPPORT = fileURLToPath(new URL("../../../tests/support/", import.meta.url));
 
 async function temporary(use: (folder: string) => Promise<void>): Promise<void> {
   const folder = await Deno.realPath(await Deno.makeTempDir({ prefix: "laneway-work-" }));

@@ -3,8 +3,9 @@
  *
  * @module
  */
+import { fileURLToPath } from "node:url";
 
-const MAIN = new URL("../main.ts", import.meta.url).pathname;
+const MAIN = fileURLToPath(new URL("../main.ts", import.meta.url));
 
 /** A running child. */
 export interface Child {

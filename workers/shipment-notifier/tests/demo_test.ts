@@ -4,11 +4,12 @@
  * @module
  */
 import assert from "node:assert/strict";
+import { fileURLToPath } from "node:url";
 import { SqliteDatabase } from "../../../mod.ts";
 import { waitFor } from "../../../tests/support/wait_for.ts";
 import { type Child, runChild, startChild } from "./child.ts";
 
-const SAMPLE = new URL("../sample.ndjson", import.meta.url).pathname;
+const SAMPLE = fileURLToPath(new URL("../sample.ndjson", import.meta.url));
 const MALFORMED = [17, 58, 103, 150, 201];
 const GOOD = 225;
 

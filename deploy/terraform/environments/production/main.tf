@@ -64,3 +64,11 @@ resource "aws_ecs_cluster" "this" {
 resource "aws_sns_topic" "alarms" {
   name = "laneway-${local.environment}-alarms"
 }
+
+resource "aws_sns_topic_subscription" "alarms" {
+  for_each = var.alarm_emails
+
+  topic_arn = aws_sns_topic.alarms.arn
+  protocol  = "email"
+  endpoint  = each.value
+}

@@ -28,6 +28,12 @@ variable "database_secrets" {
   description = "ARNs of the secrets that hold the three logins' URLs."
 }
 
+variable "alarm_emails" {
+  type        = set(string)
+  default     = []
+  description = "Who is told of alarms; each confirms by a mail. Other subscribers are added to the topic laneway-<environment>-alarms."
+}
+
 variable "image_digests" {
   type        = map(string)
   description = "Which image of each worker runs, by its name: sha256:… The workflows give it from the deployment record."
@@ -37,6 +43,23 @@ variable "worker_secrets" {
   type        = map(map(string))
   default     = {}
   description = "Of each worker, its own secrets: variable → ARN."
+}
+
+variable "worker_settings" {
+  type        = map(map(string))
+  default     = {}
+  description = "Of each worker, its settings that are no secrets: LANEWAY_CAPACITY and the like."
+}
+
+variable "worker_sizes" {
+  type = map(object({
+    cpu           = optional(number)
+    memory_mib    = optional(number)
+    desired_count = optional(number)
+    maximum_count = optional(number)
+  }))
+  default     = {}
+  description = "Of each worker, what differs from the module's defaults and from desired_count."
 }
 
 variable "autoscaling_enabled" {

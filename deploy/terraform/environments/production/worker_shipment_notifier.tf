@@ -1,3 +1,5 @@
+# Generated: deno task docs. Change tools/deploy instead; what differs between workers is given by variables.
+
 module "shipment_notifier" {
   source = "../../modules/worker"
 
@@ -7,9 +9,13 @@ module "shipment_notifier" {
   image_digest   = var.image_digests["shipment-notifier"]
 
   secrets  = merge(local.worker.database_secrets, lookup(var.worker_secrets, "shipment-notifier", {}))
-  settings = {}
+  settings = lookup(var.worker_settings, "shipment-notifier", {})
 
-  desired_count               = var.desired_count
+  cpu           = try(var.worker_sizes["shipment-notifier"].cpu, null)
+  memory_mib    = try(var.worker_sizes["shipment-notifier"].memory_mib, null)
+  desired_count = coalesce(try(var.worker_sizes["shipment-notifier"].desired_count, null), var.desired_count)
+  maximum_count = try(var.worker_sizes["shipment-notifier"].maximum_count, null)
+
   autoscaling_enabled         = var.autoscaling_enabled
   environment                 = local.worker.environment
   region                      = local.worker.region
@@ -26,4 +32,10 @@ module "shipment_notifier" {
 output "shipment_notifier_migrate" {
   value       = module.shipment_notifier.migrate
   description = "What a deployment runs before it changes the shipment-notifier."
+}
+
+# What is to run when a deployment has ended; a deployment that was rolled back runs another one.
+output "shipment_notifier_task_definition" {
+  value       = module.shipment_notifier.task_definition_arn
+  description = "The task definition of the shipment-notifier."
 }

@@ -1,3 +1,5 @@
+# Generated: deno task docs. Change tools/deploy instead; what differs between workers is given by variables.
+
 module "maintenance" {
   source = "../../modules/worker"
 
@@ -7,9 +9,13 @@ module "maintenance" {
   image_digest   = var.image_digests["maintenance"]
 
   secrets  = merge(local.worker.database_secrets, lookup(var.worker_secrets, "maintenance", {}))
-  settings = {}
+  settings = lookup(var.worker_settings, "maintenance", {})
 
-  desired_count               = var.desired_count
+  cpu           = try(var.worker_sizes["maintenance"].cpu, null)
+  memory_mib    = try(var.worker_sizes["maintenance"].memory_mib, null)
+  desired_count = coalesce(try(var.worker_sizes["maintenance"].desired_count, null), var.desired_count)
+  maximum_count = try(var.worker_sizes["maintenance"].maximum_count, null)
+
   autoscaling_enabled         = var.autoscaling_enabled
   environment                 = local.worker.environment
   region                      = local.worker.region
@@ -26,4 +32,10 @@ module "maintenance" {
 output "maintenance_migrate" {
   value       = module.maintenance.migrate
   description = "What a deployment runs before it changes the maintenance."
+}
+
+# What is to run when a deployment has ended; a deployment that was rolled back runs another one.
+output "maintenance_task_definition" {
+  value       = module.maintenance.task_definition_arn
+  description = "The task definition of the maintenance."
 }

@@ -115,8 +115,9 @@ resource "aws_ecs_task_definition" "this" {
       environment            = [for name in sort(keys(local.environment)) : { name = name, value = local.environment[name] }]
       secrets                = [for name in sort(keys(var.secrets)) : { name = name, valueFrom = var.secrets[name] }]
       linuxParameters        = { capabilities = { drop = ["ALL"] } }
+      # Whether it answers, no more: ECS ends a task that fails this, and a database that is away is not mended by that.
       healthCheck = {
-        command     = ["CMD", "/usr/local/bin/worker", "check", "--health"]
+        command     = ["CMD", "/usr/local/bin/worker", "check", "--live"]
         interval    = 10
         timeout     = 5
         retries     = 10
@@ -158,7 +159,7 @@ resource "aws_ecs_service" "this" {
   }
 
   lifecycle {
-    # The autoscaler's to set, once it is on.
+    # The autoscaler's to set, once it is on. Terraform cannot ignore it only then.
     ignore_changes = [desired_count]
   }
 }

@@ -3,6 +3,11 @@ output "service_name" {
   description = "The ECS service."
 }
 
+output "task_definition_arn" {
+  value       = aws_ecs_task_definition.this.arn
+  description = "What its tasks are made of."
+}
+
 output "migrate" {
   description = "What a deployment runs before it changes the service: the task, and the network it runs in."
   value = {

@@ -98,7 +98,7 @@ variable "alarm_topic_arn" {
 variable "desired_count" {
   type        = number
   default     = 2
-  description = "How many run; the fewest, once autoscaling is on."
+  description = "How many run when the service is made; the fewest, once autoscaling is on. Without it, later: aws ecs update-service --desired-count."
 
   validation {
     condition     = var.desired_count >= 1
@@ -109,6 +109,7 @@ variable "desired_count" {
 variable "maximum_count" {
   type        = number
   default     = 10
+  nullable    = false
   description = "The most that autoscaling starts. The database serves each one's pools: 14 connections by default."
 }
 
@@ -133,12 +134,14 @@ variable "metrics_namespace" {
 variable "cpu" {
   type        = number
   default     = 256
+  nullable    = false
   description = "CPU units."
 }
 
 variable "memory_mib" {
   type        = number
   default     = 512
+  nullable    = false
   description = "Memory, MiB."
 }
 

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { newId, newOutboxRow, type OpContext, type OutboxRow } from "laneway";
 import { sampleRecordStorage, type TestContainer } from "../container.ts";
 import type { SampleRecordStorage } from "../sample_records/types.ts";
-import { member } from "./world.ts";
+import { member, request } from "./world.ts";
 
 interface World {
   readonly storage: SampleRecordStorage;
@@ -23,12 +23,11 @@ export function testSampleRecordStorage(store: string, open: () => Promise<TestC
     Deno.test(`${name}, on ${store}`, async () => {
       const container = await open();
       try {
-        const rctx = container.managers.tenancy.requestContext({ type: "WORKER", version: "sample-worker@test" });
         await run({
           storage: sampleRecordStorage(container.store),
           ctx: await member(container),
           stranger: await member(container),
-          pending: async () => (await container.managers.outbox.readLag(rctx)).pending,
+          pending: async () => (await container.managers.outbox.readLag(request(container))).pending,
         });
       } finally {
         await container.close();
