@@ -2,7 +2,7 @@
  * The chaos in short: what `deno task chaos` does at full size, with a few workers.
  */
 import assert from "node:assert/strict";
-import { buildChaosWorker } from "./build.ts";
+import { buildTestWorkerIfCan } from "../support/test_worker.ts";
 import { findFakeTime } from "./fake_time.ts";
 import { RESUME_MS, wrongs } from "./report.ts";
 import { runChaos } from "./run.ts";
@@ -10,11 +10,7 @@ import { runChaos } from "./run.ts";
 Deno.test("killed, frozen, cut off, restarted and failed over, a fleet loses no item and ends none twice", async () => {
   const folder = await Deno.makeTempDir({ prefix: "laneway-chaos-test-" });
   try {
-    const binary = await buildChaosWorker(folder).catch((error: Error) => {
-      if (!error.message.includes("runtime base")) throw error;
-      console.log(`NOT RUN: ${error.message}`);
-      return null;
-    });
+    const binary = await buildTestWorkerIfCan(folder, { name: "chaos-worker", source: "tests/chaos/worker.ts" });
     if (binary === null) return;
     const fakeTime = await findFakeTime();
     if (fakeTime === null) console.log("NOT RUN: wrong clocks, which need libfaketime (Debian's package libfaketime)");

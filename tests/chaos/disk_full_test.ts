@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { buildChaosWorker } from "./build.ts";
+import { buildTestWorkerIfCan } from "../support/test_worker.ts";
 import { parseLog } from "./check.ts";
 import { ORG } from "./worker.ts";
 
@@ -50,11 +50,7 @@ Deno.test("a full disk refuses what it cannot keep, in words, ends no worker, an
   if (!await canMount()) return void console.log("NOT RUN: a disk to fill needs root, and a mount namespace");
   const folder = await Deno.makeTempDir({ prefix: "laneway-disk-" });
   try {
-    const binary = await buildChaosWorker(folder).catch((error: Error) => {
-      if (!error.message.includes("runtime base")) throw error;
-      console.log(`NOT RUN: ${error.message}`);
-      return null;
-    });
+    const binary = await buildTestWorkerIfCan(folder, { name: "chaos-worker", source: "tests/chaos/worker.ts" });
     if (binary === null) return;
     const log = join(folder, "log");
     await Deno.mkdir(join(folder, "disk"));

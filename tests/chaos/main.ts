@@ -5,7 +5,7 @@
  * @module
  */
 import { parseArgs } from "node:util";
-import { buildChaosWorker } from "./build.ts";
+import { buildTestWorker } from "../support/test_worker.ts";
 import { findFakeTime } from "./fake_time.ts";
 import { reportLines, wrongs } from "./report.ts";
 import { runChaos } from "./run.ts";
@@ -39,7 +39,7 @@ const folder = await Deno.makeTempDir({ prefix: "laneway-chaos-build-" });
 try {
   const say = (line: string) => console.error(`chaos: ${line}`);
   say("building the binary");
-  const binary = await buildChaosWorker(folder);
+  const binary = await buildTestWorker(folder, { name: "chaos-worker", source: "tests/chaos/worker.ts" });
   const fakeTime = await findFakeTime();
   if (fakeTime === null) say("NOT RUN: wrong clocks, which need libfaketime (Debian's package libfaketime)");
   const report = await runChaos({
