@@ -10,7 +10,11 @@ export const MAX_ERROR_LENGTH = 2_000;
 
 const MAX_CAUSES = 4;
 
-/** Describes a thrown value: never empty, never longer than `MAX_ERROR_LENGTH`, never throws, storable as text. */
+/**
+ * Describes a thrown value: never empty, never longer than `MAX_ERROR_LENGTH`, never throws, storable as text. URLs in it
+ * lose user, password, query and fragment: `fetch` puts the whole of one into its errors, and what is described is kept,
+ * logged and exported.
+ */
 export function describeError(thrown: unknown): string {
   let text: string;
   try {
@@ -18,7 +22,15 @@ export function describeError(thrown: unknown): string {
   } catch {
     text = "a thrown value that cannot be read";
   }
-  return boundText(text === "" ? "an empty error" : text, MAX_ERROR_LENGTH);
+  return boundText(text === "" ? "an empty error" : withoutUrlSecrets(text), MAX_ERROR_LENGTH);
+}
+
+/** Takes from URLs in a text what may be a secret: `postgres://a:b@c/d?e#f` becomes `postgres://c/d`. */
+function withoutUrlSecrets(text: string): string {
+  return text.replaceAll(
+    /\b([a-z][a-z0-9+.-]{0,20}:\/\/)(?:[^\s/?#@"'<>()]*@)?([^\s?#"'<>();,]*)(?:[?#][^\s"'<>();,]*)?/gi,
+    "$1$2",
+  );
 }
 
 /** Any value as it is shown within a message: never throws, at most 100 characters. */

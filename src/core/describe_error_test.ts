@@ -54,3 +54,19 @@ Deno.test("boundText() never exceeds its bound", () => {
     if (given.length <= max && given.isWellFormed() && !given.includes("\u0000")) assert.equal(bound, given);
   }));
 });
+
+Deno.test("a URL in an error loses user, password, query and fragment, also in a cause, and keeps what tells where it led", () => {
+  const cause = new TypeError(
+    "error sending request for url (https://a.example:8443/hooks/x?token=secret#frag): refused",
+  );
+  const described = describeError(
+    new Error("It failed at postgres://user:p%40ss@db.example/work?sslmode=require", { cause }),
+  );
+  assert.equal(
+    described,
+    "It failed at postgres://db.example/work; caused by TypeError: error sending request for url " +
+      "(https://a.example:8443/hooks/x): refused",
+  );
+  const plain = "a path/with:colon, 12:30, user@host, a?b#c, sqlite:./work.db";
+  assert.equal(describeError(plain), plain);
+});

@@ -78,9 +78,10 @@ export class WebhookSender {
         status: response.status,
         retryAfterMs: parseRetryAfter(response.headers.get("retry-after"), clock.now()),
       };
-    } catch (cause) {
-      const why = bounded.aborted ? bounded.reason : cause;
-      throw new Error(`The webhook's receiver ${hostOf(message.url)} was not reached: ${reasonOf(why)}`, { cause });
+    } catch (error) {
+      const why = bounded.aborted ? bounded.reason : error;
+      // Without its cause, whose message holds the whole URL: a path may be a receiver's key.
+      throw new Error(`The webhook's receiver ${hostOf(message.url)} was not reached: ${reasonOf(why)}`);
     } finally {
       clearTimeout(timer);
     }
