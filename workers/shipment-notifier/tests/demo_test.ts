@@ -100,7 +100,7 @@ for (const signal of ["SIGINT", "SIGKILL"] as const) {
   Deno.test(`the demo goes on where ${signal} stopped it, and notifies of every shipment once`, async () => {
     await inFolder(async (folder) => {
       const file = `${folder}/demo.db`;
-      const stopped = startChild(["demo", "--file", file, "--lease", "1s"]);
+      const stopped = startChild(["demo", "--file", file, "--lease", "3s"]);
       await until(stopped, "some deliveries", () => accepted(stopped.stdout()).length >= 40);
       stopped.kill(signal);
       const end = await stopped.ended;
@@ -117,7 +117,7 @@ for (const signal of ["SIGINT", "SIGKILL"] as const) {
         const claimed = await counted(file, "select id from queue_work_items where status = 'claimed'");
         assert.deepEqual(claimed, [], "every item was handed back");
       }
-      const second = await runChild(["demo", "--file", file, "--lease", "1s"]);
+      const second = await runChild(["demo", "--file", file, "--lease", "3s"]);
       assert.equal(second.code, 0, second.stderr);
       assert.deepEqual(await state(file), ALL_DONE);
       const told = [...before, ...accepted(second.stdout)];
