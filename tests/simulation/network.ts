@@ -1,0 +1,223 @@
+/**
+ * The faulty layer between processes and the store: every call of a storage becomes events of the scheduler, and a fate
+ * decides whether it takes effect, and whether, when and how it is answered.
+ *
+ * @module
+ */
+import { UnavailableError } from "../../src/core/errors.ts";
+import type { ClaimRef, ClaimRequest, ClaimState, OwnedItem, Settlement, WriteOutcome } from "../../src/work/storage.ts";
+import { EPOCH_MS } from "./clocks.ts";
+import { checkOthers } from "./others.ts";
+import type { SimProcess } from "./process.ts";
+import { checkItems, must } from "./transitions.ts";
+import type { Fate, SimCall } from "./truth.ts";
+import type { World } from "./world.ts";
+
+const READS = /^(?:read|orgsWith|liveOrgIds|hostOrgs)/;
+
+type Real = (...args: readonly unknown[]) => Promise<unknown>;
+
+/** Carries calls. */
+export class Network {
+  readonly #world: World;
+
+  constructor(world: World) {
+    this.#world = world;
+  }
+
+  /** `target` as `process` reaches it. */
+  reach<T extends object>(process: SimProcess, room: string, target: T): T {
+    const methods = new Map<string | symbol, unknown>();
+    return new Proxy(target, {
+      get: (original, name) => {
+        const value = Reflect.get(original, name);
+        if (typeof value !== "function" || typeof name !== "string") return value;
+        const known = methods.get(name);
+        if (known !== undefined) return known;
+        const real = value.bind(original) as Real;
+        const wrapped = (...args: unknown[]) => this.#call({ process, room, method: name, args }, real);
+        methods.set(name, wrapped);
+        return wrapped;
+      },
+    });
+  }
+
+  #call(asked: Pick<SimCall, "process" | "room" | "method" | "args">, real: Real): Promise<unknown> {
+    const { scheduler, random, truth, trace } = this.#world;
+    const { process, method } = asked;
+    this.#world.guard(() => this.#leaves(asked));
+    const fate = this.#fateOf(process, method);
+    const call: SimCall = { ...asked, fate, sent: process.marks(), executedMs: null };
+    const survives = random.chance(0.5);
+    const disturbs = fate !== "ok" && !(fate === "lost" && method === "claim");
+    if (disturbs) process.disturb(1);
+    if (fate !== "ok") truth.count(`fate ${fate}`);
+    const { thereMs, backMs, awayMs } = this.#delays(fate);
+    process.inFlight++;
+    if (method === "readClaims") process.readsBack++;
+    return new Promise((resolve, reject) => {
+      const arrive = (ms: number, what: string, then: () => void) =>
+        scheduler.after(ms, process, () => {
+          if (disturbs) process.disturb(-1);
+          process.inFlight--;
+          if (method === "readClaims") process.readsBack--;
+          trace.note(`${at(scheduler.nowMs)} ${process.name} ${method} ${what}`);
+          then();
+        });
+      const lose = (ms: number, outcome: "not-executed" | "unknown") =>
+        arrive(ms, outcome, () => {
+          if (method === "readClaims") this.#world.guard(() => this.#arrives(call, []));
+          reject(new UnavailableError("the simulated storage is out of reach", outcome));
+        });
+      if (fate === "refused") return void lose(thereMs, "not-executed");
+      if (fate === "vanished") return void lose(awayMs, "unknown");
+      if (fate === "delayed") lose(thereMs, "unknown");
+      scheduler.after(fate === "delayed" ? awayMs : thereMs, null, () => {
+        if (process.gone && !survives) return;
+        const done = this.#execute(call, real);
+        if (fate === "delayed") return void done.catch(() => {});
+        if (fate === "lost" || fate === "hung") {
+          void done.catch(() => {});
+          return void lose(fate === "lost" ? backMs : awayMs, "unknown");
+        }
+        void done.then(
+          (answer) =>
+            void arrive(fate === "late" ? awayMs : backMs, "answered", () => {
+              this.#world.guard(() => this.#arrives(call, answer));
+              resolve(answer);
+            }),
+          (error) => void arrive(backMs, `threw ${error instanceof Error ? error.name : "?"}`, () => reject(error)),
+        );
+      });
+    });
+  }
+
+  #fateOf(process: SimProcess, method: string): Fate {
+    const { random, plan, calm } = this.#world;
+    const drawn = random.next();
+    if (calm) return "ok";
+    if (process.cutOffUntilMs > this.#world.scheduler.nowMs) {
+      return drawn < 0.3 ? "refused" : drawn < 0.6 ? "vanished" : drawn < 0.8 ? "hung" : "delayed";
+    }
+    if (plan.claimsOnly && method !== "claim") return "ok";
+    let left = drawn;
+    for (const [fate, share] of Object.entries(plan.fates)) if ((left -= share) < 0) return fate as Fate;
+    return "ok";
+  }
+
+  #delays(fate: Fate): { thereMs: number; backMs: number; awayMs: number } {
+    const { random, plan } = this.#world;
+    const thereMs = random.skewed(plan.latencyMs, plan.latencyMs * 5);
+    const backMs = random.skewed(plan.latencyMs, plan.latencyMs * 5);
+    const awayMs = fate === "ok" ? 0 : random.skewed(plan.leaseMs / 2, plan.leaseMs * 2.5);
+    return { thereMs, backMs, awayMs };
+  }
+
+  /** The call takes effect: what it changed is looked at before anything else can happen. */
+  #execute(call: SimCall, real: Real): Promise<unknown> {
+    const { scheduler, truth, trace } = this.#world;
+    call.executedMs = scheduler.nowMs;
+    const nowMs = Math.floor(EPOCH_MS + scheduler.nowMs);
+    const running = real(...call.args);
+    const changes = READS.test(call.method) ? [] : truth.history.take();
+    return running.then((answer) => {
+      trace.note(`${at(scheduler.nowMs)} store ${call.process.name} ${call.method} ${this.#tell(call, answer, changes.length)}`);
+      this.#world.guard(() => {
+        const effect = { call, changes, answer, nowMs };
+        checkItems(effect, truth);
+        checkOthers(effect, truth);
+      });
+      return answer;
+    });
+  }
+
+  #tell(call: SimCall, answer: unknown, changed: number): string {
+    const { trace } = this.#world;
+    const items = (rows: readonly { id: string }[]) => rows.map(({ id }) => trace.name("item", id)).join(" ");
+    switch (call.method) {
+      case "claim": {
+        const token = trace.name("token", (call.args[0] as ClaimRequest).token);
+        return `${items((answer as OwnedItem[]).map(({ item }) => item))} under ${token}`;
+      }
+      case "settle":
+        return (call.args[0] as Settlement[]).map(({ id, token, to }, i) =>
+          `${trace.name("item", id)} ${to} under ${trace.name("token", token)}: ${(answer as WriteOutcome[])[i]}`
+        ).join(", ");
+      case "extendLeases":
+        return (call.args[0] as ClaimRef[]).map(({ id }, i) =>
+          `${trace.name("item", id)}: ${(answer as WriteOutcome[])[i]}`
+        ).join(", ");
+      default:
+        return changed === 0 ? "" : `changed ${changed}`;
+    }
+  }
+
+  /** Judges a call as it leaves its process. */
+  #leaves({ process, method, args }: Pick<SimCall, "process" | "method" | "args">): void {
+    const { runs, truth } = this.#world;
+    must(!process.silent, "drain", () => `${process.name} calls ${method} after its drain has ended`);
+    if (method === "settle") for (const settlement of args[0] as Settlement[]) runs.asked(process, settlement);
+    if (method !== "extendLeases") return;
+    for (const { token, id } of args[0] as ClaimRef[]) {
+      const own = truth.tokens.get(token)?.call.process === process;
+      must(own, "claims", () => `${process.name} renews ${truth.trace.name("item", id)} under no claim of its own`);
+    }
+  }
+
+  /** An answer reaches its caller: what it learns is what it may be judged by from here on. */
+  #arrives({ process, method, args, sent }: SimCall, answer: unknown): void {
+    const { truth } = this.#world;
+    if (method === "claim") {
+      const token = truth.tokens.get((args[0] as ClaimRequest).token);
+      if (token !== undefined) token.deliveredMs = process.marks().monotonicMs;
+    }
+    if (method === "extendLeases") {
+      (args[0] as ClaimRef[]).forEach(({ token, id }, i) => {
+        const record = truth.tokens.get(token);
+        if ((answer as WriteOutcome[])[i] !== "WRITTEN") this.#refused(process, token, id);
+        else if (record !== undefined && sent.monotonicMs > (record.renewed.get(id)?.monotonicMs ?? -Infinity)) {
+          record.renewed.set(id, sent);
+          record.deliveredMs ??= process.marks().monotonicMs;
+        }
+      });
+    }
+    if (method === "readClaims") for (const ref of args[0] as ClaimRef[]) this.#readBack(process, ref, answer as ClaimState[]);
+  }
+
+  /** A renewal was refused: the run is looked up at once, or stopped. */
+  #refused(process: SimProcess, token: string, id: string): void {
+    const { runs, trace } = this.#world;
+    const record = runs.of(token, id);
+    if (record === undefined || record.end !== null || process.refused.has(id)) return;
+    process.refused.set(id, token);
+    process.afterwards(() =>
+      must(
+        record.end !== null || record.run.signal.aborted || process.readsBack > 0 || process.refused.get(id) !== token,
+        "refused renewal",
+        () => `${process.name} was refused a renewal of ${trace.name("item", id)}, did not look why, and runs on`,
+      )
+    );
+  }
+
+  /** What a refused holder read back: unless it is finished under this very claim, the run is stopped at once. */
+  #readBack(process: SimProcess, { id }: { readonly id: string }, states: readonly ClaimState[]): void {
+    const { runs, trace } = this.#world;
+    const token = process.refused.get(id);
+    process.refused.delete(id);
+    const record = token === undefined ? undefined : runs.of(token, id);
+    if (record === undefined || record.end !== null) return;
+    const state = states.find((one) => one.id === id);
+    if (state?.token === token && (state?.status === "done" || state?.status === "failed")) return;
+    process.afterwards(() =>
+      must(
+        record.end !== null || record.run.signal.aborted,
+        "refused renewal",
+        () => `${process.name} lost ${trace.name("item", id)}, read so, and runs on`,
+      )
+    );
+  }
+}
+
+function at(ms: number): string {
+  return ms.toFixed(2);
+}

@@ -1,0 +1,274 @@
+/**
+ * A process of a world: a worker or a producer, with its own clock, managers over its own storages, and ways to be
+ * crashed, held up, cut off and stopped.
+ *
+ * @module
+ */
+import type { OpContext, RequestContext } from "../../src/core/context.ts";
+import type { LogFields, Logger } from "../../src/core/log.ts";
+import { noMetrics } from "../../src/core/metrics.ts";
+import { MemoryCache } from "../../src/infra/memory_cache.ts";
+import type { TopicEvent, TopicName, TopicPayloads, Topics } from "../../src/infra/topics.ts";
+import { createManagers, type Managers } from "../../src/managers.ts";
+import type { OutboxRow } from "../../src/outbox/types.ts";
+import type { WorkerRuntime } from "../../src/runtime/types.ts";
+import { createWorkerRuntime } from "../../src/runtime/worker.ts";
+import { insertOutboxRows } from "../../src/outbox/rows.ts";
+import { createStorages, type Storages } from "../../src/storages.ts";
+import { ProcessClock } from "./clocks.ts";
+import { handlersOf, KINDS } from "./handlers.ts";
+import type { Owner } from "./scheduler.ts";
+import { must } from "./transitions.ts";
+import { Violation } from "./trace.ts";
+import type { Marks } from "./truth.ts";
+import type { World } from "./world.ts";
+
+type Listener = (event: TopicEvent<TopicName>) => void;
+
+/** Core writes of the world's own: rows of the outbox, written as a storage of a container would. */
+export interface CoreWrites {
+  writeRows(rows: readonly OutboxRow[]): Promise<void>;
+}
+
+/** One process. */
+export class SimProcess implements Owner {
+  readonly name: string;
+  readonly clock: ProcessClock;
+  readonly managers: Managers;
+  readonly core: CoreWrites;
+  readonly rctx: RequestContext;
+  readonly leaseMs: number;
+  readonly capacity: number;
+  readonly listeners = new Map<TopicName, Set<Listener>>();
+  /** Renewals that were refused and not looked up yet: item to token. */
+  readonly refused = new Map<string, string>();
+  runtime: WorkerRuntime | null = null;
+  /** Crashed, or exited: nothing of it runs any more. */
+  gone = false;
+  held = false;
+  draining = false;
+  /** Its drain has ended with nothing on its way: it says nothing any more. */
+  silent = false;
+  cutOffUntilMs = -Infinity;
+  inFlight = 0;
+  readsBack = 0;
+  #wokeMs = -Infinity;
+  #disturbances = 0;
+  #disturbedMs = -Infinity;
+  #drainFrom: Marks | null = null;
+  #graceSkipped = false;
+  readonly #world: World;
+  readonly #checks: (() => void)[] = [];
+
+  constructor(world: World, name: string) {
+    this.#world = world;
+    this.name = name;
+    const { scheduler, random, plan, network, db } = world;
+    this.leaseMs = plan.leaseMs;
+    this.capacity = plan.capacity;
+    this.clock = new ProcessClock({ scheduler, random, owner: this }, {
+      skewMs: random.between(-1, 1) * plan.skewMs,
+      rate: 1 + random.between(-1, 1) * plan.drift,
+    });
+    const plain = createStorages({ engine: "sqlite", db });
+    const storages = Object.fromEntries(
+      Object.entries(plain).map(([room, storage]) => [room, network.reach(this, room, storage as object)]),
+    ) as unknown as Storages;
+    this.core = network.reach(this, "core", {
+      writeRows: (rows: readonly OutboxRow[]) =>
+        db.write((session) => {
+          // Repeated after a lost answer: what is there stays.
+          const isNew = ({ orgId, id }: OutboxRow) =>
+            session.get("select 1 from core_outbox where org_id = ? and id = ?", orgId, id) === undefined &&
+            !world.truth.outboxRows.has(`${orgId}/${id}`);
+          insertOutboxRows(session, rows.filter(isNew));
+        }),
+    });
+    this.managers = createManagers({
+      ...{ storages, topics: this.#topics(), clock: this.clock, logger: this.#logger, metrics: noMetrics, kinds: KINDS(plan) },
+      itemRetentionMs: plan.itemRetentionMs,
+      keyRetentionMs: plan.keyRetentionMs,
+      outboxRetentionMs: 20_000,
+      markerRetentionMs: 86_400_000,
+    });
+    this.rctx = this.managers.tenancy.requestContext({ type: "WORKER", version: `${name}@0` });
+  }
+
+  get dead(): boolean {
+    return this.gone;
+  }
+
+  /** Builds and starts its worker. */
+  work(lane: string, kinds: readonly string[]): void {
+    const { plan } = this.#world;
+    this.runtime = createWorkerRuntime({
+      ...{ worker: this.name, app: { type: "WORKER", version: `${this.name}@0` }, lane, kinds },
+      handlers: handlersOf(this.#world, this).filter(({ kind }) => kinds.includes(kind.name)),
+      managers: this.managers,
+      ping: () => Promise.resolve(),
+      topics: this.#topics(),
+      cache: new MemoryCache(this.clock),
+      clock: this.clock,
+      logger: this.#logger,
+      metrics: noMetrics,
+      capacity: plan.capacity,
+      claimAheadMs: plan.claimAheadMs,
+      leaseMs: plan.leaseMs,
+      pollMs: plan.pollMs,
+      idlePollMs: plan.pollMs * 4,
+      heartbeatMs: 5_000,
+      sweepMs: plan.sweepMs,
+      drainGraceMs: plan.drainGraceMs,
+    });
+    this.runtime.start();
+  }
+
+  /** Its own clocks, now. */
+  marks(): Marks {
+    return { monotonicMs: this.clock.monotonic(), wallMs: this.clock.now() };
+  }
+
+  /** Something begins (1) or ends (-1) that may keep it from its renewals. */
+  disturb(by: 1 | -1): void {
+    this.#disturbances += by;
+    this.#disturbedMs = this.#world.scheduler.nowMs;
+  }
+
+  /** Whether anything kept it from its renewals since then. */
+  disturbedSince(ms: number): boolean {
+    return this.held || this.#disturbances > 0 || this.#disturbedMs >= ms || this.#wokeMs >= ms;
+  }
+
+  /** Whether it was let go so lately that it may not have looked at its clocks yet. */
+  wokeLately(): boolean {
+    return this.#world.scheduler.nowMs - this.#wokeMs < this.leaseMs / 12 + 60;
+  }
+
+  wokeSince(databaseMs: number): boolean {
+    return this.held || this.#wokeMs >= databaseMs;
+  }
+
+  /** Judges once everything that follows from the present event has settled. */
+  afterwards(check: () => void): void {
+    this.#checks.push(check);
+  }
+
+  /** Runs what was put off. */
+  settleChecks(): void {
+    while (this.#checks.length > 0) this.#checks.shift()?.();
+  }
+
+  /** Dies: nothing of it runs any more. */
+  crash(): void {
+    this.gone = true;
+    this.listeners.clear();
+  }
+
+  /** Is held up for a while; when `standing` its monotonic time stands still meanwhile, as in a suspended machine. */
+  hold(ms: number, standing: boolean): void {
+    if (this.held) return;
+    this.held = true;
+    this.clock.stand(standing);
+    this.#world.trace.note(`${this.name} is held up for ${Math.round(ms)} ms${standing ? ", standing" : ""}`);
+    this.#world.scheduler.after(ms, null, () => {
+      if (this.gone) return;
+      this.held = false;
+      this.clock.stand(false);
+      this.#wokeMs = this.#world.scheduler.nowMs;
+      this.#world.trace.note(`${this.name} goes on`);
+      this.#world.scheduler.release(this);
+    });
+  }
+
+  /** Is told to stop, and exits once it has drained. */
+  async drain(skipGrace: boolean): Promise<void> {
+    const { scheduler, trace, truth, plan } = this.#world;
+    if (this.draining || this.runtime === null) return;
+    this.draining = true;
+    this.#drainFrom = this.marks();
+    const fromMs = scheduler.nowMs;
+    trace.note(`${this.name} drains`);
+    const drained = this.runtime.drain();
+    if (skipGrace) {
+      this.#graceSkipped = true;
+      this.runtime.skipGrace();
+    }
+    const report = await drained;
+    trace.note(`${this.name} has drained: ${JSON.stringify(report)}`);
+    truth.count("drains");
+    this.#world.guard(() => {
+      const tookMs = this.marks().monotonicMs - (this.#drainFrom?.monotonicMs ?? 0);
+      const boundMs = plan.drainGraceMs + 2_000 + 5_000 + 1_000 + 1_000 + 1_000 + 500;
+      must(tookMs <= boundMs, "drain", () => `${this.name} took ${Math.round(tookMs)} ms to drain, at most ${boundMs}`);
+      if (this.disturbedSince(fromMs - this.leaseMs * 3)) return;
+      const held = [...truth.history.items.values()].filter(({ status, claim_token }) =>
+        status === "claimed" && truth.tokens.get(String(claim_token))?.call.process === this
+      );
+      const ours = held.filter(({ id, claim_token }) => this.#world.runs.of(String(claim_token), id)?.own !== "back");
+      must(
+        ours.length === 0 && report.left === 0,
+        "drain",
+        () => `${this.name} ended its drain without a fault and left ${report.left}, holding ${ours.length} items`,
+      );
+    });
+    if (this.inFlight === 0) this.silent = true;
+    this.runtime = null;
+    // What it may still do after its drain would be lost with it: it lingers to be watched.
+    scheduler.after(3_000, null, () => {
+      this.gone = true;
+      this.listeners.clear();
+    });
+  }
+
+  /** Whether runs may be stopped for its drain. */
+  graceIsOver(): boolean {
+    const from = this.#drainFrom;
+    if (from === null) return false;
+    return this.#graceSkipped || this.clock.monotonic() - from.monotonicMs >= this.#world.plan.drainGraceMs - 1;
+  }
+
+  /** The context of an org's member, or of the org itself. */
+  contextOf(orgId: string, userId: string): Promise<OpContext> {
+    return this.managers.tenancy.memberContext(this.rctx, orgId, userId);
+  }
+
+  #topics(): Topics {
+    const { plan } = this.#world;
+    return {
+      listening: plan.listening,
+      publish: <T extends TopicName>(topic: T, payload: TopicPayloads[T]) => {
+        this.#world.publish(topic, payload);
+        return Promise.resolve();
+      },
+      subscribe: (topic, listener) => {
+        const all = this.listeners.get(topic) ?? new Set<Listener>();
+        this.listeners.set(topic, all);
+        all.add(listener as Listener);
+        return () => void all.delete(listener as Listener);
+      },
+      close: () => Promise.resolve(),
+    };
+  }
+
+  readonly #logger: Logger = {
+    debug: () => {},
+    info: (event, fields) => this.#log(event, fields),
+    warn: (event, fields) => this.#log(event, fields),
+    error: (event, fields) => {
+      this.#log(event, fields);
+      if (event === EXPECTED_ERROR) return;
+      this.#world.guard(() => {
+        throw new Violation("logged error", `${this.name} logged ${event}: ${String(fields?.error ?? "")}`);
+      });
+    },
+  };
+
+  #log(event: string, fields: LogFields = {}): void {
+    const item = typeof fields.item === "string" ? ` ${this.#world.trace.name("item", fields.item)}` : "";
+    this.#world.trace.note(`${this.name} logs ${event}${item}`);
+    this.#world.truth.count(`log ${event}`);
+  }
+}
+
+/** Rows past the key retention are said so loudly; worlds with short retentions may meet it. */
+const EXPECTED_ERROR = "outbox rows are older than the key retention and are not relayed";
