@@ -44,13 +44,8 @@ export class Actions {
         return process.hold(random.skewed(plan.leaseMs * 0.7, plan.leaseMs * 2.5), false);
       case "suspend":
         return process.hold(random.between(plan.leaseMs * 0.2, plan.leaseMs * 3), true);
-      case "jump": {
-        const ms = random.between(-1, 1) * random.pick([1_000, 20_000, 600_000]);
-        trace.note(`${process.name}'s clock jumps by ${Math.round(ms)} ms`);
-        process.clock.jump(ms);
-        process.disturb(1);
-        return process.disturb(-1);
-      }
+      case "jump":
+        return process.jump(random.between(-1, 1) * random.pick([1_000, 20_000, 600_000]));
       case "drain":
         void process.drain(random.chance(0.2));
         return this.#world.respawn(process);

@@ -188,11 +188,11 @@ export class Network {
   #refused(process: SimProcess, token: string, id: string): void {
     const { runs, trace } = this.#world;
     const record = runs.of(token, id);
-    if (record === undefined || record.end !== null || process.refused.has(id)) return;
-    process.refused.set(id, token);
+    if (record === undefined || record.end !== null || process.refused.has(record)) return;
+    process.refused.add(record);
     process.afterwards(() =>
       must(
-        record.end !== null || record.run.signal.aborted || process.readsBack > 0 || process.refused.get(id) !== token,
+        record.end !== null || record.run.signal.aborted || process.readsBack > 0 || !process.refused.has(record),
         "refused renewal",
         () => `${process.name} was refused a renewal of ${trace.name("item", id)}, did not look why, and runs on`,
       )
@@ -201,20 +201,21 @@ export class Network {
 
   /** What a refused holder read back: unless it is finished under this very claim, the run is stopped at once. */
   #readBack(process: SimProcess, { id }: { readonly id: string }, states: readonly ClaimState[]): void {
-    const { runs, trace } = this.#world;
-    const token = process.refused.get(id);
-    process.refused.delete(id);
-    const record = token === undefined ? undefined : runs.of(token, id);
-    if (record === undefined || record.end !== null) return;
     const state = states.find((one) => one.id === id);
-    if (state?.token === token && (state?.status === "done" || state?.status === "failed")) return;
-    process.afterwards(() =>
-      must(
-        record.end !== null || record.run.signal.aborted,
-        "refused renewal",
-        () => `${process.name} lost ${trace.name("item", id)}, read so, and runs on`,
-      )
-    );
+    for (const record of process.refused) {
+      if (record.item.id !== id) continue;
+      // Of two claims of one item in one process each looks for itself.
+      if (process.readsBack === 0) process.refused.delete(record);
+      const finished = state?.token === record.token && (state.status === "done" || state.status === "failed");
+      if (finished || process.readsBack > 0) continue;
+      process.afterwards(() =>
+        must(
+          record.end !== null || record.run.signal.aborted,
+          "refused renewal",
+          () => `${process.name} lost ${this.#world.trace.name("item", id)}, read so, and runs on`,
+        )
+      );
+    }
   }
 }
 

@@ -124,7 +124,8 @@ export function drawPlan(seed: number, random: Random): Plan {
     keyRetentionMs: shortKeys ? 20_000 : 7_200_000,
     listening: random.chance(0.3),
     hintLoss: random.pick([0, 0.2, 1]),
-    latencyMs: random.pick([2, 10, 60]),
+    // Round trips are short beside a lease: longer ones are a fault, and are drawn as such.
+    latencyMs: random.pick([1, 5, leaseMs / 150]),
     skewMs: on(0.7) ? random.between(-600_000, 600_000) : 0,
     drift: on(0.5) ? 0.02 : 0,
     handlers: [[4, "quick"], [2, "slow"], ...TEMPERS.filter(() => random.chance(0.5)).map(([b, w]) => [w, b] as const)],

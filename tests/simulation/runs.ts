@@ -158,7 +158,7 @@ export class Runs {
     this.#active.delete(record);
     const name = `${this.#truth.trace.name("item", item.id)} on ${process.name}`;
     this.#truth.trace.note(`${process.name} ends ${name}: ${end}${record.abortedAtEnd ? ", aborted" : ""}`);
-    if (record.abortedAtEnd || record.own !== null || process.wokeSince(record.startedMs)) return;
+    if (record.abortedAtEnd || record.own !== null || process.wokeLately()) return;
     const tookMs = process.marks().monotonicMs - record.started.monotonicMs;
     must(tookMs <= record.timeoutMs + 300, "timeout", () => `${name} ran for ${Math.round(tookMs)} ms and was not told to stop`);
     const unrenewedMs = this.unrenewedMs(record);
@@ -169,6 +169,8 @@ export class Runs {
   /** A handler that listens was told to stop. */
   aborted(record: RunRecord): void {
     const { process, item } = record;
+    // Its outcome was on its way, and the renewal beside it was refused for it.
+    if (record.end !== null) return;
     const cause = String((record.run.signal.reason as { abortCause?: unknown })?.abortCause);
     record.cause = cause;
     const name = `${this.#truth.trace.name("item", item.id)} on ${process.name}`;
@@ -184,7 +186,8 @@ export class Runs {
     }
     if (cause === "LEASE_LOST" && record.own === null) {
       const claim = this.#truth.tokens.get(record.token);
-      const disturbed = process.disturbedSince(claim?.executedMs ?? 0) || claim?.call.fate !== "ok";
+      // A claim is counted from before the look for lost ones that went ahead of it.
+      const disturbed = process.disturbedSince((claim?.executedMs ?? 0) - process.leaseMs / 2) || claim?.call.fate !== "ok";
       must(disturbed || process.draining, "unexplained loss", () => `${name} lost its lease for no reason`);
     }
   }
