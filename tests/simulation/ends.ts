@@ -15,7 +15,9 @@ export function unfinished(truth: Truth): string[] {
   for (const row of history.items.values()) {
     if (row.status === "queued" || row.status === "claimed") {
       left.push(`${trace.name("item", row.id)} is ${row.status}, attempt ${row.attempts} of ${row.max_attempts}`);
-    } else if (row.audit_id !== null) left.push(`${trace.name("item", row.id)} is a dead letter without its audit entry`);
+    } else if (row.audit_id !== null) {
+      left.push(`${trace.name("item", row.id)} is a dead letter without its audit entry`);
+    }
   }
   for (const [key, row] of truth.outboxRows) {
     const now = history.others.outbox.get(key);

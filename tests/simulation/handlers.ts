@@ -8,7 +8,14 @@ import { z } from "zod";
 import type { OpContext } from "../../src/core/context.ts";
 import { FinalError } from "../../src/core/errors.ts";
 import { defineKind } from "../../src/work/kinds.ts";
-import { type Deferral, defer, type WorkHandler, type WorkItem, type WorkKind, type WorkRun } from "../../src/work/types.ts";
+import {
+  defer,
+  type Deferral,
+  type WorkHandler,
+  type WorkItem,
+  type WorkKind,
+  type WorkRun,
+} from "../../src/work/types.ts";
 import type { Behaviour, Plan } from "./plan.ts";
 import type { SimProcess } from "./process.ts";
 import type { End, RunRecord } from "./runs.ts";

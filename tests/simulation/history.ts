@@ -72,7 +72,12 @@ export class History {
   /** Every item that is there now, by org and id. */
   readonly items = new Map<string, ItemRow>();
   /** Of each org, the ids of events and entries and outbox rows, with the row. */
-  readonly others = { key: new Map<string, OtherRow>(), outbox: new Map(), event: new Map(), entry: new Map() } as Record<
+  readonly others = {
+    key: new Map<string, OtherRow>(),
+    outbox: new Map(),
+    event: new Map(),
+    entry: new Map(),
+  } as Record<
     "key" | "outbox" | "event" | "entry",
     Map<string, OtherRow>
   >;

@@ -5,7 +5,14 @@
  * @module
  */
 import { UnavailableError } from "../../src/core/errors.ts";
-import type { ClaimRef, ClaimRequest, ClaimState, OwnedItem, Settlement, WriteOutcome } from "../../src/work/storage.ts";
+import type {
+  ClaimRef,
+  ClaimRequest,
+  ClaimState,
+  OwnedItem,
+  Settlement,
+  WriteOutcome,
+} from "../../src/work/storage.ts";
 import { EPOCH_MS } from "./clocks.ts";
 import { checkOthers } from "./others.ts";
 import type { SimProcess } from "./process.ts";
@@ -121,7 +128,9 @@ export class Network {
     const running = real(...call.args);
     const changes = READS.test(call.method) ? [] : truth.history.take();
     return running.then((answer) => {
-      trace.note(`${at(scheduler.nowMs)} store ${call.process.name} ${call.method} ${this.#tell(call, answer, changes.length)}`);
+      trace.note(
+        `${at(scheduler.nowMs)} store ${call.process.name} ${call.method} ${this.#tell(call, answer, changes.length)}`,
+      );
       this.#world.guard(() => {
         const effect = { call, changes, answer, nowMs };
         checkItems(effect, truth);
@@ -156,7 +165,7 @@ export class Network {
   #leaves({ process, method, args }: Pick<SimCall, "process" | "method" | "args">): void {
     const { runs, truth } = this.#world;
     must(!process.silent, "drain", () => `${process.name} calls ${method} after its drain has ended`);
-    if (method === "settle") for (const settlement of args[0] as Settlement[]) runs.asked(process, settlement);
+    if (method === "settle") { for (const settlement of args[0] as Settlement[]) runs.asked(process, settlement); }
     if (method !== "extendLeases") return;
     for (const { token, id } of args[0] as ClaimRef[]) {
       const own = truth.tokens.get(token)?.call.process === process;
@@ -181,7 +190,9 @@ export class Network {
         }
       });
     }
-    if (method === "readClaims") for (const ref of args[0] as ClaimRef[]) this.#readBack(process, ref, answer as ClaimState[]);
+    if (method === "readClaims") {
+      for (const ref of args[0] as ClaimRef[]) this.#readBack(process, ref, answer as ClaimState[]);
+    }
   }
 
   /** A renewal was refused: the run is looked up at once, or stopped. */

@@ -37,7 +37,11 @@ function checkKey({ before, after }: Rows, { call, nowMs }: Effect, truth: Truth
   if (before === null) return;
   must(after === null && call.method === "purgeKeys", "keys", () => `a key was changed by ${call.method}`);
   const item = truth.history.items.get(keyOf(String(before.org_id), String(before.item_id)));
-  must(item === undefined, "keys", () => `the key of ${truth.trace.name("item", String(before.item_id))} was freed too early`);
+  must(
+    item === undefined,
+    "keys",
+    () => `the key of ${truth.trace.name("item", String(before.item_id))} was freed too early`,
+  );
   const due = Number(before.created_at) + truth.keyRetentionMs;
   must(due <= nowMs, "keys", () => `a key was freed ${due - nowMs} ms before its time`);
 }
@@ -48,7 +52,11 @@ function checkOutbox({ before, after }: Rows, { call, nowMs }: Effect, truth: Tr
     return;
   }
   if (before === null || call.method === "purgeDone") {
-    return must(after === null && before?.done_at !== null, "outbox", () => "an outbox row was purged before it was done");
+    return must(
+      after === null && before?.done_at !== null,
+      "outbox",
+      () => "an outbox row was purged before it was done",
+    );
   }
   must(after !== null && before.done_at === null, "outbox", () => "an outbox row was marked twice");
   must(after.done_at === nowMs, "outbox", () => "an outbox row was not marked with database time");
@@ -81,7 +89,10 @@ function checkTurns({ call, answer, nowMs }: Effect, truth: Truth): void {
     must(steps.includes(step), "turns", () => `a turn nobody asked for was given: ${step}`);
     const lastMs = truth.turns.get(step) ?? -Infinity;
     if (nowMs - lastMs < intervalMs) {
-      throw new Violation("turns", `step ${step} was taken twice within ${nowMs - lastMs} ms, its interval is ${intervalMs}`);
+      throw new Violation(
+        "turns",
+        `step ${step} was taken twice within ${nowMs - lastMs} ms, its interval is ${intervalMs}`,
+      );
     }
     truth.turns.set(step, nowMs);
   }

@@ -98,12 +98,14 @@ export function drawPlan(seed: number, random: Random): Plan {
   const fates: Partial<Record<Fate, number>> = {};
   const severity = random.pick([0.01, 0.03, 0.08]);
   for (const fate of ALL_FATES) if (on(0.5)) fates[fate] = severity * random.between(0.3, 1);
-  if (claimsOnly) for (const fate of ALL_FATES) delete fates[fate];
+  if (claimsOnly) { for (const fate of ALL_FATES) delete fates[fate]; }
   if (claimsOnly) fates.lost = 0.15;
   const actions: Partial<Record<ActionName, number>> = {};
   for (const [name, everyMs] of ACTIONS) {
     const wanted = !claimsOnly && on(0.4);
-    if (wanted && !(name === "jump" && actions.suspend !== undefined)) actions[name] = everyMs * random.between(0.5, 1.5);
+    if (wanted && !(name === "jump" && actions.suspend !== undefined)) {
+      actions[name] = everyMs * random.between(0.5, 1.5);
+    }
   }
   if (calm) actions["end-member"] = 30_000;
   if (calm && random.chance(0.5)) actions.drain = 12_000;

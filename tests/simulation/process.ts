@@ -54,6 +54,7 @@ export class SimProcess implements Owner {
   inFlight = 0;
   readsBack = 0;
   #wokeMs = -Infinity;
+  #heldMs = 0;
   #disturbances = 0;
   #disturbedMs = -Infinity;
   #drainFrom: Marks | null = null;
@@ -86,7 +87,14 @@ export class SimProcess implements Owner {
         }),
     });
     this.managers = createManagers({
-      ...{ storages, topics: this.#topics(), clock: this.clock, logger: this.#logger, metrics: noMetrics, kinds: KINDS(plan) },
+      ...{
+        storages,
+        topics: this.#topics(),
+        clock: this.clock,
+        logger: this.#logger,
+        metrics: noMetrics,
+        kinds: KINDS(plan),
+      },
       itemRetentionMs: plan.itemRetentionMs,
       keyRetentionMs: plan.keyRetentionMs,
       outboxRetentionMs: 20_000,
@@ -152,7 +160,6 @@ export class SimProcess implements Owner {
     return this.#world.scheduler.nowMs - this.#wokeMs < this.leaseMs / 12 + 60;
   }
 
-
   /** Judges once everything that follows from the present event has settled. */
   afterwards(check: () => void): void {
     this.#checks.push(check);
@@ -178,6 +185,7 @@ export class SimProcess implements Owner {
     this.#world.scheduler.after(ms, null, () => {
       if (this.gone) return;
       this.held = false;
+      this.#heldMs += ms * 1.1;
       this.clock.stand(false);
       this.#wokeMs = this.#world.scheduler.nowMs;
       this.#world.trace.note(`${this.name} goes on`);
@@ -192,6 +200,7 @@ export class SimProcess implements Owner {
     this.draining = true;
     this.#drainFrom = this.marks();
     const fromMs = scheduler.nowMs;
+    const heldMs = this.#heldMs;
     trace.note(`${this.name} drains`);
     const drained = this.runtime.drain();
     if (skipGrace) {
@@ -202,7 +211,7 @@ export class SimProcess implements Owner {
     trace.note(`${this.name} has drained: ${JSON.stringify(report)}`);
     truth.count("drains");
     this.#world.guard(() => {
-      const tookMs = this.marks().monotonicMs - (this.#drainFrom?.monotonicMs ?? 0);
+      const tookMs = this.marks().monotonicMs - (this.#drainFrom?.monotonicMs ?? 0) - (this.#heldMs - heldMs);
       const boundMs = plan.drainGraceMs + 2_000 + 5_000 + 1_000 + 1_000 + 1_000 + 500;
       must(tookMs <= boundMs, "drain", () => `${this.name} took ${Math.round(tookMs)} ms to drain, at most ${boundMs}`);
       if (this.disturbedSince(fromMs - this.leaseMs * 3)) return;

@@ -75,7 +75,9 @@ export class Producer {
   async #outbox(ctx: OpContext): Promise<void> {
     const { random } = this.#world;
     const rows: OutboxRow[] = Array.from({ length: random.whole(1, 3) }, () => {
-      if (random.chance(0.6)) return newOutboxRow(ctx, `work.${random.pick(["task", "errand"])}`, this.#outboxPayload());
+      if (random.chance(0.6)) {
+        return newOutboxRow(ctx, `work.${random.pick(["task", "errand"])}`, this.#outboxPayload());
+      }
       return newOutboxRow(ctx, "shop.order.placed", { id: crypto.randomUUID() });
     });
     const written = await this.#insist(() => this.#process.core.writeRows(rows).then(() => true));

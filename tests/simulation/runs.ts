@@ -66,7 +66,11 @@ export class Runs {
     const name = `${trace.name("item", item.id)} under ${trace.name("token", token)} on ${process.name}`;
     trace.note(`${process.name} begins ${name} attempt ${item.attempts}`);
     const claim = this.#truth.tokens.get(token);
-    must(claim !== undefined && claim.call.process === process, "claims", () => `${name} runs under no claim of its process`);
+    must(
+      claim !== undefined && claim.call.process === process,
+      "claims",
+      () => `${name} runs under no claim of its process`,
+    );
     must(this.of(token, item.id) === undefined, "one run a claim", () => `${name} runs twice`);
     must(!process.draining, "drain", () => `${name} begins although its worker was told to stop`);
     this.#checkTenant(record, ctx, { name, claim });
@@ -104,7 +108,11 @@ export class Runs {
     const beside = this.active(process);
     if (item.expiries > 0 && beside.some((other) => !this.#isLetGo(other))) {
       const waitedMs = process.marks().monotonicMs - (claim.deliveredMs ?? 0);
-      must(waitedMs >= process.leaseMs - 1, "alone", () => `${name} begins beside others although its last claim expired`);
+      must(
+        waitedMs >= process.leaseMs - 1,
+        "alone",
+        () => `${name} begins beside others although its last claim expired`,
+      );
     }
     const lone = beside.find((other) => other.item.expiries > 0 && !this.#isLetGo(other) && !this.#isProven(other));
     must(
@@ -130,7 +138,11 @@ export class Runs {
     for (const other of this.active()) {
       if (other.item.id !== record.item.id || other.own !== null || other.run.signal.aborted) continue;
       if (other.process.held || other.process.wokeLately()) continue;
-      must(false, "two runs at once", () => `${name} begins while ${other.process.name} runs it and was not told to stop`);
+      must(
+        false,
+        "two runs at once",
+        () => `${name} begins while ${other.process.name} runs it and was not told to stop`,
+      );
     }
     const { process } = record;
     if (process.wokeLately() || record.run.signal.aborted) return;
@@ -160,7 +172,11 @@ export class Runs {
     this.#truth.trace.note(`${process.name} ends ${name}: ${end}${record.abortedAtEnd ? ", aborted" : ""}`);
     if (record.abortedAtEnd || record.own !== null || process.wokeLately()) return;
     const tookMs = process.marks().monotonicMs - record.started.monotonicMs;
-    must(tookMs <= record.timeoutMs + 300, "timeout", () => `${name} ran for ${Math.round(tookMs)} ms and was not told to stop`);
+    must(
+      tookMs <= record.timeoutMs + 300,
+      "timeout",
+      () => `${name} ran for ${Math.round(tookMs)} ms and was not told to stop`,
+    );
     const unrenewedMs = this.unrenewedMs(record);
     const limitMs = process.leaseMs / 2 + process.leaseMs / 12 + 300;
     must(unrenewedMs <= limitMs, "own fence", () => `${name} ran on, ${Math.round(unrenewedMs)} ms unrenewed`);
@@ -187,7 +203,8 @@ export class Runs {
     if (cause === "LEASE_LOST" && record.own === null) {
       const claim = this.#truth.tokens.get(record.token);
       // A claim is counted from before the look for lost ones that went ahead of it.
-      const disturbed = process.disturbedSince((claim?.executedMs ?? 0) - process.leaseMs / 2) || claim?.call.fate !== "ok";
+      const disturbed = process.disturbedSince((claim?.executedMs ?? 0) - process.leaseMs / 2) ||
+        claim?.call.fate !== "ok";
       must(disturbed || process.draining, "unexplained loss", () => `${name} lost its lease for no reason`);
     }
   }
@@ -197,7 +214,11 @@ export class Runs {
     const { token, id, to } = settlement;
     const claim = this.#truth.tokens.get(token);
     const name = `${to} of ${this.#truth.trace.name("item", id)} by ${process.name}`;
-    must(claim !== undefined && claim.call.process === process, "claims", () => `${name} is asked for under no claim of its own`);
+    must(
+      claim !== undefined && claim.call.process === process,
+      "claims",
+      () => `${name} is asked for under no claim of its own`,
+    );
     claim.settled.add(id);
     const record = this.of(token, id);
     if (record?.own !== null && record?.own === to) return;

@@ -44,4 +44,6 @@ if (summary.failed !== null) {
 }
 console.log(summary.text);
 if (count === 1) console.log(`trace ${summary.hash}`);
-if (values.quiet !== true) for (const [what, n] of [...summary.seen].sort()) console.log(`  ${String(n).padStart(8)} ${what}`);
+if (values.quiet !== true) {
+  for (const [what, n] of [...summary.seen].sort()) console.log(`  ${String(n).padStart(8)} ${what}`);
+}

@@ -83,7 +83,11 @@ function checkCreated({ call, answer, nowMs }: Effect, items: readonly ItemChang
       "create",
       () => `${truth.name(after)} was made as ${after.status}`,
     );
-    must(after.ready === 0 || after.available_at <= nowMs, "create", () => `${truth.name(after)} is ready before its time`);
+    must(
+      after.ready === 0 || after.available_at <= nowMs,
+      "create",
+      () => `${truth.name(after)} is ready before its time`,
+    );
   }
 }
 
@@ -160,7 +164,11 @@ function checkGuarded<R extends ClaimRef>(
     const name = truth.trace.name("item", ref.id);
     const how = `${effect.call.method} of ${name} under ${truth.trace.name("token", ref.token)}`;
     if (answer[i] === "WRITTEN") {
-      must(change !== undefined && change.before !== null, "write", () => `${how} was told written and changed nothing`);
+      must(
+        change !== undefined && change.before !== null,
+        "write",
+        () => `${how} was told written and changed nothing`,
+      );
       must(isHeld(change.before, ref, effect.nowMs), "stale token", () => `${how} was accepted and is not the claim`);
       judge(ref, change.before, change.after);
     } else if (!seen.has(key)) {
@@ -176,7 +184,11 @@ function checkGuarded<R extends ClaimRef>(
       );
     }
   });
-  must(left.length === 0, "stale token", () => `${effect.call.method} changed ${left.length} rows that it says it did not`);
+  must(
+    left.length === 0,
+    "stale token",
+    () => `${effect.call.method} changed ${left.length} rows that it says it did not`,
+  );
 }
 
 function checkSettled(effect: Effect, items: readonly ItemChange[], truth: Truth): void {
@@ -226,7 +238,11 @@ function checkRequeued({ call, nowMs }: Effect, items: readonly ItemChange[], tr
     const name = truth.name(before);
     must(before.org_id === orgId, "isolation", () => `${name} was requeued for another org`);
     must(before.status === "claimed", "requeue", () => `${name} was ${before.status} and was requeued`);
-    must((before.lease_expires_at ?? Infinity) <= nowMs, "live claim", () => `${name} was requeued while its lease holds`);
+    must(
+      (before.lease_expires_at ?? Infinity) <= nowMs,
+      "live claim",
+      () => `${name} was requeued while its lease holds`,
+    );
     must(after.attempts === before.attempts, "attempts", () => `${name} expired and its attempts changed`);
     must(after.expiries === before.expiries + 1, "expiries", () => `${name} expired and it was not counted`);
     must(after.claim_token === null, "requeue", () => `${name} was requeued and keeps its token`);
@@ -256,7 +272,11 @@ function checkStaleOfEnded({ call, nowMs }: Effect, items: readonly ItemChange[]
     const named = orgIds.includes(before.org_id) && truth.endedOrgs.has(before.org_id);
     must(named, "orphans", () => `${name} was failed as an orphan and its org lives`);
     must(before.status === "claimed", "orphans", () => `${name} was ${before.status} and was failed as an orphan`);
-    must((before.lease_expires_at ?? Infinity) <= nowMs, "live claim", () => `${name} was failed while its lease holds`);
+    must(
+      (before.lease_expires_at ?? Infinity) <= nowMs,
+      "live claim",
+      () => `${name} was failed while its lease holds`,
+    );
     must(after.status === "failed" && after.audit_id === null, "orphans", () => `${name} is ${after.status}`);
   }
 }
@@ -275,7 +295,11 @@ function checkPromoted({ call, nowMs }: Effect, items: readonly ItemChange[], tr
     must(before !== null && after !== null, "promote", () => "a promotion made or deleted a row");
     const same = JSON.stringify({ ...before, ready: 1 }) === JSON.stringify(after);
     must(same && before.ready === 0, "promote", () => `${truth.name(before)} was changed by its promotion`);
-    must(before.status === "queued" && before.available_at <= nowMs, "promote", () => `${truth.name(before)} is not due`);
+    must(
+      before.status === "queued" && before.available_at <= nowMs,
+      "promote",
+      () => `${truth.name(before)} is not due`,
+    );
   }
   const left = [...truth.history.items.values()].filter((row) =>
     row.status === "queued" && row.ready === 0 && row.available_at <= nowMs
@@ -288,7 +312,11 @@ function checkPurged({ call, nowMs }: Effect, items: readonly ItemChange[], trut
   for (const { before, after } of items) {
     must(before !== null && after === null, "purge", () => "a purge changed a row in place");
     const name = truth.name(before);
-    must(before.status === "done" || before.status === "failed", "purge", () => `${name} was ${before.status} and is gone`);
+    must(
+      before.status === "done" || before.status === "failed",
+      "purge",
+      () => `${name} was ${before.status} and is gone`,
+    );
     must(before.audit_id === null, "purge", () => `${name} was purged before its audit entry`);
     const due = before.updated_at + truth.itemRetentionMs;
     must(olderThanMs === truth.itemRetentionMs && due <= nowMs, "purge", () => `${name} was purged before its time`);

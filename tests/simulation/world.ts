@@ -61,6 +61,8 @@ export class World {
   calm = false;
   readonly #producers: Producer[] = [];
   #failure: Violation | null = null;
+  /** Whether all has ended and nobody is started any more. */
+  #stopped = false;
   readonly #incarnations = new Map<number, number>();
 
   constructor(seed: number) {
@@ -175,6 +177,7 @@ export class World {
   }
 
   #spawn(slot: number): void {
+    if (this.#stopped) return;
     const incarnation = (this.#incarnations.get(slot) ?? 0) + 1;
     this.#incarnations.set(slot, incarnation);
     const process = new SimProcess(this, `w${slot}.${incarnation}`);
@@ -234,6 +237,7 @@ export class World {
     }
     if (this.#failure !== null) return;
     this.guard(() => checkEnd(this.truth));
+    this.#stopped = true;
     for (const process of this.workers()) void process.drain(false);
     const stoppedMs = this.scheduler.nowMs + 30_000;
     while (this.#failure === null && this.scheduler.nowMs < stoppedMs && this.workers().some((w) => !w.gone)) {
