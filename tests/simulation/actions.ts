@@ -4,6 +4,7 @@
  * @module
  */
 import { createStorages } from "../../src/storages.ts";
+import { keyOf } from "./history.ts";
 import type { ActionName } from "./plan.ts";
 import type { World } from "./world.ts";
 
@@ -71,6 +72,7 @@ export class Actions {
   #endMember(): void {
     const { members, random, db, trace } = this.#world;
     const { org, user } = random.pick(members);
+    this.#world.truth.leftMembers.set(keyOf(org, user), this.#world.scheduler.nowMs);
     trace.note(`${trace.name("user", user)} leaves ${trace.name("org", org)}`);
     void createStorages({ engine: "sqlite", db }).tenancy.endMembership(org, user);
   }

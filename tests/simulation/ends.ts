@@ -43,10 +43,10 @@ export function checkEnd(truth: Truth): void {
     must(byKey.has(key), "nothing lost", () => `an enqueue was acknowledged and its item was never there`);
   }
   checkOutboxEnd(truth);
-  for (const [auditId, id] of truth.auditIds) {
-    const [row] = [...history.everItems.values()].filter((item) => item.id === id);
+  for (const [auditId, key] of truth.auditIds) {
+    const row = history.everItems.get(key);
     const entry = row === undefined ? undefined : history.others.entry.get(keyOf(row.org_id, auditId));
-    must(entry?.subject_id === id, "audit", () => `dead letter ${trace.name("item", id)} has no audit entry`);
+    must(entry !== undefined, "audit", () => `dead letter ${trace.name("item", row?.id)} has no audit entry`);
   }
   must(
     history.others.entry.size === truth.auditIds.size,

@@ -16,6 +16,7 @@ import {
   type WorkKind,
   type WorkRun,
 } from "../../src/work/types.ts";
+import { keyOf } from "./history.ts";
 import type { Behaviour, Plan } from "./plan.ts";
 import type { SimProcess } from "./process.ts";
 import type { End, RunRecord } from "./runs.ts";
@@ -61,11 +62,11 @@ class Handling {
     this.#call = call;
     const { item, run, ctx, kind } = call;
     this.#record = {
-      ...{ process, item, run, orgId: ctx.orgId, token: String(item.claimToken) },
+      ...{ process, item, run, key: keyOf(ctx.orgId, item.id), token: String(item.claimToken) },
       timeoutMs: kind.timeoutMs === 0 ? Infinity : kind.timeoutMs,
       started: process.marks(),
       startedMs: world.scheduler.nowMs,
-      ...{ end: null, abortedAtEnd: false, cause: null, own: null, deferMs: 0 },
+      ...{ end: null, abortedAtEnd: false, cause: null, abortedMs: null, own: null, deferMs: 0 },
     };
   }
 

@@ -14,6 +14,7 @@ import type {
   WriteOutcome,
 } from "../../src/work/storage.ts";
 import { EPOCH_MS } from "./clocks.ts";
+import { keyOf } from "./history.ts";
 import { checkOthers } from "./others.ts";
 import type { SimProcess } from "./process.ts";
 import { checkItems, must } from "./transitions.ts";
@@ -60,14 +61,17 @@ export class Network {
     if (disturbs) process.disturb(1);
     if (fate !== "ok") truth.count(`fate ${fate}`);
     const { thereMs, backMs, awayMs } = this.#delays(fate);
-    process.inFlight++;
-    if (method === "readClaims") process.readsBack++;
+    process.fly(method, 1);
+    const settling = method === "settle"
+      ? (asked.args[0] as Settlement[]).map(({ orgId, token, id }) => `${token}/${keyOf(orgId, id)}`)
+      : [];
+    for (const claim of settling) process.settling.set(claim, Infinity);
     return new Promise((resolve, reject) => {
       const arrive = (ms: number, what: string, then: () => void) =>
         scheduler.after(ms, process, () => {
           if (disturbs) process.disturb(-1);
-          process.inFlight--;
-          if (method === "readClaims") process.readsBack--;
+          process.fly(method, -1);
+          for (const claim of settling) process.settling.set(claim, scheduler.nowMs);
           trace.note(`${at(scheduler.nowMs)} ${process.name} ${method} ${what}`);
           then();
         });
@@ -166,10 +170,11 @@ export class Network {
     const { runs, truth } = this.#world;
     must(!process.silent, "drain", () => `${process.name} calls ${method} after its drain has ended`);
     if (method === "settle") { for (const settlement of args[0] as Settlement[]) runs.asked(process, settlement); }
-    if (method !== "extendLeases") return;
-    for (const { token, id } of args[0] as ClaimRef[]) {
+    if (method !== "extendLeases" && method !== "failOrphaned") return;
+    for (const { orgId, token, id } of args[0] as ClaimRef[]) {
+      truth.tokens.get(token)?.touched.add(keyOf(orgId, id));
       const own = truth.tokens.get(token)?.call.process === process;
-      must(own, "claims", () => `${process.name} renews ${truth.trace.name("item", id)} under no claim of its own`);
+      must(own, "claims", () => `${process.name} writes ${truth.trace.name("item", id)} under no claim of its own`);
     }
   }
 
@@ -181,11 +186,12 @@ export class Network {
       if (token !== undefined) token.deliveredMs = process.marks().monotonicMs;
     }
     if (method === "extendLeases") {
-      (args[0] as ClaimRef[]).forEach(({ token, id }, i) => {
+      (args[0] as ClaimRef[]).forEach(({ orgId, token, id }, i) => {
         const record = truth.tokens.get(token);
-        if ((answer as WriteOutcome[])[i] !== "WRITTEN") this.#refused(process, token, id);
-        else if (record !== undefined && sent.monotonicMs > (record.renewed.get(id)?.monotonicMs ?? -Infinity)) {
-          record.renewed.set(id, sent);
+        const key = keyOf(orgId, id);
+        if ((answer as WriteOutcome[])[i] !== "WRITTEN") this.#refused(process, token, key);
+        else if (record !== undefined && sent.monotonicMs > (record.renewed.get(key)?.monotonicMs ?? -Infinity)) {
+          record.renewed.set(key, sent);
           record.deliveredMs ??= process.marks().monotonicMs;
         }
       });
@@ -196,29 +202,36 @@ export class Network {
   }
 
   /** A renewal was refused: the run is looked up at once, or stopped. */
-  #refused(process: SimProcess, token: string, id: string): void {
+  #refused(process: SimProcess, token: string, key: string): void {
     const { runs, trace } = this.#world;
-    const record = runs.of(token, id);
+    const record = runs.of(token, key);
     if (record === undefined || record.end !== null || process.refused.has(record)) return;
     process.refused.add(record);
     process.afterwards(() =>
       must(
-        record.end !== null || record.run.signal.aborted || process.readsBack > 0 || !process.refused.has(record),
+        record.end !== null || record.run.signal.aborted || process.isFlying("readClaims") || !process.refused.has(record),
         "refused renewal",
-        () => `${process.name} was refused a renewal of ${trace.name("item", id)}, did not look why, and runs on`,
+        () =>
+          `${process.name} was refused a renewal of ${
+            trace.name("item", record.item.id)
+          }, did not look why, and runs on`,
       )
     );
   }
 
   /** What a refused holder read back: unless it is finished under this very claim, the run is stopped at once. */
-  #readBack(process: SimProcess, { id }: { readonly id: string }, states: readonly ClaimState[]): void {
-    const state = states.find((one) => one.id === id);
+  #readBack(
+    process: SimProcess,
+    { orgId, id }: { readonly orgId: string; readonly id: string },
+    states: readonly ClaimState[],
+  ): void {
+    const state = states.find((one) => one.id === id && one.orgId === orgId);
     for (const record of process.refused) {
-      if (record.item.id !== id) continue;
+      if (record.key !== keyOf(orgId, id)) continue;
       // Of two claims of one item in one process each looks for itself.
-      if (process.readsBack === 0) process.refused.delete(record);
+      if (!process.isFlying("readClaims")) process.refused.delete(record);
       const finished = state?.token === record.token && (state.status === "done" || state.status === "failed");
-      if (finished || process.readsBack > 0) continue;
+      if (finished || process.isFlying("readClaims")) continue;
       process.afterwards(() =>
         must(
           record.end !== null || record.run.signal.aborted,

@@ -79,7 +79,11 @@ function checkEvent({ before, after }: Rows, truth: Truth): void {
 function checkEntry({ before, after }: Rows, truth: Truth): void {
   must(before === null && after !== null, "audit", () => "an audit entry was changed or deleted");
   const item = truth.auditIds.get(String(after.id));
-  must(item === after.subject_id, "audit", () => `an audit entry stands under an id that no dead letter minted`);
+  must(
+    item === keyOf(String(after.org_id), String(after.subject_id)),
+    "audit",
+    () => `an audit entry stands under an id that no dead letter minted`,
+  );
 }
 
 /** Each turn goes to one caller an interval. */

@@ -16,6 +16,7 @@ import { createWorkerRuntime } from "../../src/runtime/worker.ts";
 import { insertOutboxRows } from "../../src/outbox/rows.ts";
 import { createStorages, type Storages } from "../../src/storages.ts";
 import { ProcessClock } from "./clocks.ts";
+import { keyOfRow } from "./history.ts";
 import { handlersOf, KINDS } from "./handlers.ts";
 import type { Owner } from "./scheduler.ts";
 import type { RunRecord } from "./runs.ts";
@@ -51,9 +52,12 @@ export class SimProcess implements Owner {
   /** Its drain has ended with nothing on its way: it says nothing any more. */
   silent = false;
   cutOffUntilMs = -Infinity;
-  inFlight = 0;
-  readsBack = 0;
+  /** How many calls of each method are on their way. */
+  readonly flying = new Map<string, number>();
+  /** Claims (token, org and id) whose settlement is on its way (infinite), or when it was answered. */
+  readonly settling = new Map<string, number>();
   #wokeMs = -Infinity;
+  #wokeMarkMs = -Infinity;
   #heldMs = 0;
   #disturbances = 0;
   #disturbedMs = -Infinity;
@@ -148,16 +152,39 @@ export class SimProcess implements Owner {
     return this.held || this.#disturbances > 0 || this.#disturbedMs >= ms || this.#wokeMs >= ms;
   }
 
+  /** A call leaves (1) or is answered (-1). */
+  fly(method: string, by: 1 | -1): void {
+    this.flying.set(method, (this.flying.get(method) ?? 0) + by);
+  }
+
+  isFlying(method: string): boolean {
+    return (this.flying.get(method) ?? 0) > 0;
+  }
+
   /** Its wall clock is set. */
   jump(ms: number): void {
     this.#world.trace.note(`${this.name}'s clock jumps by ${Math.round(ms)} ms`);
     this.clock.jump(ms);
+    this.#woke();
+  }
+
+  #woke(): void {
     this.#wokeMs = this.#world.scheduler.nowMs;
+    this.#wokeMarkMs = this.clock.monotonic();
   }
 
   /** Whether it was let go so lately that it may not have looked at its clocks yet. */
   wokeLately(): boolean {
     return this.#world.scheduler.nowMs - this.#wokeMs < this.leaseMs / 12 + 60;
+  }
+
+  /** Whether it was held up or had its clock set since then, on its own monotonic clock. */
+  wokeSince(monotonicMs: number): boolean {
+    return this.held || this.#wokeMarkMs >= monotonicMs;
+  }
+
+  wokeWithin(ms: number): boolean {
+    return this.held || this.#world.scheduler.nowMs - this.#wokeMs < ms;
   }
 
   /** Judges once everything that follows from the present event has settled. */
@@ -187,7 +214,7 @@ export class SimProcess implements Owner {
       this.held = false;
       this.#heldMs += ms * 1.1;
       this.clock.stand(false);
-      this.#wokeMs = this.#world.scheduler.nowMs;
+      this.#woke();
       this.#world.trace.note(`${this.name} goes on`);
       this.#world.scheduler.release(this);
     });
@@ -218,14 +245,14 @@ export class SimProcess implements Owner {
       const held = [...truth.history.items.values()].filter(({ status, claim_token }) =>
         status === "claimed" && truth.tokens.get(String(claim_token))?.call.process === this
       );
-      const ours = held.filter(({ id, claim_token }) => this.#world.runs.of(String(claim_token), id)?.own !== "back");
+      const ours = held.filter((row) => this.#world.runs.of(String(row.claim_token), keyOfRow(row))?.own !== "back");
       must(
         ours.length === 0,
         "drain",
         () => `${this.name} ended its drain without a fault and holds ${ours.length} items`,
       );
     });
-    if (this.inFlight === 0) this.silent = true;
+    if ([...this.flying.values()].every((count) => count === 0)) this.silent = true;
     this.runtime = null;
     // What it may still do after its drain would be lost with it: it lingers to be watched.
     scheduler.after(3_000, null, () => {

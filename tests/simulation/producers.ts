@@ -8,11 +8,21 @@ import type { OpContext } from "../../src/core/context.ts";
 import { NotFoundError, UnavailableError } from "../../src/core/errors.ts";
 import { newOutboxRow } from "../../src/outbox/rows.ts";
 import type { OutboxRow } from "../../src/outbox/types.ts";
-import type { EnqueueOptions, NewWorkItem } from "../../src/work/types.ts";
+import type { EnqueueOptions, EnqueueResult, NewWorkItem } from "../../src/work/types.ts";
+import { keyOf } from "./history.ts";
 import type { SimProcess } from "./process.ts";
+import { must } from "./transitions.ts";
 import type { World } from "./world.ts";
 
 const TRIES = 60;
+
+/** An enqueue as it was asked for. */
+interface Enqueued {
+  readonly ctx: OpContext;
+  readonly item: NewWorkItem;
+  readonly options: EnqueueOptions;
+  readonly askedMs: number;
+}
 
 /** Makes work until its batches are made. */
 export class Producer {
@@ -55,19 +65,21 @@ export class Producer {
   }
 
   async #one(ctx: OpContext): Promise<void> {
-    const item = this.#item();
+    const item = this.#item(ctx);
     const options = this.#start();
+    const askedMs = this.#world.databaseMs();
     const result = await this.#insist(() => this.#process.managers.work.enqueue(ctx, item, options));
-    if (result !== null) this.#told(ctx, item, result.id);
+    if (result !== null) this.#told({ ctx, item, options, askedMs }, result);
   }
 
   async #many(ctx: OpContext): Promise<void> {
-    const items = Array.from({ length: this.#world.random.whole(2, 5) }, () => this.#item());
+    const items = Array.from({ length: this.#world.random.whole(2, 5) }, () => this.#item(ctx));
     const options = this.#start();
+    const askedMs = this.#world.databaseMs();
     const results = await this.#insist(() => this.#process.managers.work.enqueueMany(ctx, items, options));
     results?.forEach((result, i) => {
       const item = items[i];
-      if (item !== undefined && !(result instanceof Error)) this.#told(ctx, item, result.id);
+      if (item !== undefined && !(result instanceof Error)) this.#told({ ctx, item, options, askedMs }, result);
     });
   }
 
@@ -92,7 +104,7 @@ export class Producer {
     return { fate: "normal", ...(random.chance(0.5) ? { lane: random.pick(this.#world.lanes) } : {}) };
   }
 
-  #item(): NewWorkItem {
+  #item(ctx: OpContext): NewWorkItem {
     const { random, plan } = this.#world;
     const fate = random.weighted(
       [[plan.poison, "poison"], [plan.doomed, "doomed"], [1 - plan.poison - plan.doomed, "normal"]] as const,
@@ -100,9 +112,11 @@ export class Producer {
     // Keys are shared by the producers, and now and then one is used twice.
     const n = random.chance(0.15) ? random.whole(0, this.#made) : this.#made++;
     return {
+      // Ids are unique within an org: some orgs have items of one id, by one key.
+      ...(n % 3 === 0 ? { id: this.#world.twinId(n) } : {}),
       kind: random.weighted([[5, "TASK"], [2, "ERRAND"], [2, "CHORE"]] as const),
       idempotencyKey: `key ${n}`,
-      payload: { fate, n },
+      payload: { fate, n, org: ctx.orgId },
       lane: random.pick(this.#world.lanes),
       priority: random.pick([1, 10, 10, 50]),
       maxAttempts: random.pick([1, 2, 3, 3, 5]),
@@ -116,8 +130,20 @@ export class Producer {
     return { notBefore: new Date(Math.round(this.#world.databaseMs() + random.between(-5_000, 8_000))) };
   }
 
-  #told(ctx: OpContext, item: NewWorkItem, id: string): void {
-    this.#world.guard(() => this.#world.told(`${ctx.orgId}/${item.idempotencyKey}`, id));
+  #told({ ctx, item, options, askedMs }: Enqueued, { id, outcome }: EnqueueResult): void {
+    this.#world.guard(() => {
+      this.#world.told(`${ctx.orgId}/${item.idempotencyKey}`, id);
+      if (outcome !== "INSERTED") return;
+      const row = this.#world.truth.created.get(keyOf(ctx.orgId, id));
+      const name = this.#world.trace.name("item", id);
+      must(row !== undefined, "nothing lost", () => `${name} was said to be inserted and never was`);
+      const same = row.created_by === ctx.userId && row.request_id === ctx.requestId && row.kind === item.kind &&
+        row.payload === JSON.stringify(item.payload) && row.lane === item.lane && row.priority === item.priority &&
+        row.max_attempts === item.maxAttempts && row.idempotency_key === item.idempotencyKey;
+      must(same, "create", () => `${name} is not what was enqueued`);
+      const dueMs = options.notBefore?.getTime() ?? askedMs + (options.delayMs ?? 0);
+      must(row.available_at >= Math.floor(dueMs), "delay", () => `${name} is due before the time it was asked for`);
+    });
   }
 
   /** Asks until it is answered; null when the org is gone or nobody answers. */

@@ -20,7 +20,8 @@ export type End = "returned" | "threw" | "final" | "deferred";
 export interface RunRecord {
   readonly process: SimProcess;
   readonly item: WorkItem;
-  readonly orgId: string;
+  /** The item's org and id. */
+  readonly key: string;
   readonly token: string;
   readonly run: WorkRun;
   readonly timeoutMs: number;
@@ -32,6 +33,7 @@ export interface RunRecord {
   abortedAtEnd: boolean;
   /** Why and when the signal fired, where the handler listened. */
   cause: string | null;
+  abortedMs: number | null;
   /** What the handler wrote of its own accord. */
   own: "done" | "back" | null;
   /** The delay it asked for. */
@@ -47,6 +49,7 @@ export class Runs {
 
   constructor(truth: Truth) {
     this.#truth = truth;
+    truth.runOf = (token, key) => this.of(token, key);
   }
 
   /** Runs that have not ended and whose process lives. */
@@ -55,8 +58,9 @@ export class Runs {
     return [...this.#active].filter((record) => process === undefined || record.process === process);
   }
 
-  of(token: string, id: string): RunRecord | undefined {
-    return this.#byClaim.get(`${token}/${id}`);
+  /** The run of a claim of an item (its org and id). */
+  of(token: string, key: string): RunRecord | undefined {
+    return this.#byClaim.get(`${token}/${key}`);
   }
 
   /** A handler was called. */
@@ -71,12 +75,13 @@ export class Runs {
       "claims",
       () => `${name} runs under no claim of its process`,
     );
-    must(this.of(token, item.id) === undefined, "one run a claim", () => `${name} runs twice`);
+    must(this.of(token, record.key) === undefined, "one run a claim", () => `${name} runs twice`);
     must(!process.draining, "drain", () => `${name} begins although its worker was told to stop`);
     this.#checkTenant(record, ctx, { name, claim });
     this.#checkBeside(record, { name, claim });
     this.#checkFence(record, name);
-    this.#byClaim.set(`${token}/${item.id}`, record);
+    this.#byClaim.set(`${token}/${record.key}`, record);
+    claim.touched.add(record.key);
     this.records.push(record);
     this.#active.add(record);
     this.#truth.count("runs");
@@ -89,8 +94,12 @@ export class Runs {
     const row = this.#truth.history.everItems.get(keyOf(ctx.orgId, item.id));
     must(row !== undefined, "isolation", () => `${name} runs under the context of another org`);
     must(row.payload === JSON.stringify(item.payload), "isolation", () => `${name} runs with another item's payload`);
-    const whom = ctx.userId === item.createdBy || ctx.userId === EMPTY_UUID;
-    must(whom && ctx.role === "SERVICE", "isolation", () => `${name} runs for another user, or in another role`);
+    const leftMs = this.#truth.leftMembers.get(keyOf(ctx.orgId, item.createdBy)) ?? Infinity;
+    const whom = ctx.userId === item.createdBy
+      ? claim.executedMs < leftMs
+      : ctx.userId === EMPTY_UUID && leftMs <= this.#truth.nowMs();
+    must(whom, "isolation", () => `${name} runs for another user than its creator, or for one who had left`);
+    must(ctx.role === "SERVICE", "isolation", () => `${name} runs in another role`);
     const cause = ctx.causedByRequestId ?? null;
     must(cause === row.request_id, "isolation", () => `${name} runs under another request than it was caused by`);
     const endedMs = this.#truth.endedOrgs.get(ctx.orgId) ?? Infinity;
@@ -124,19 +133,19 @@ export class Runs {
 
   #isLetGo(record: RunRecord): boolean {
     return record.run.signal.aborted || record.own !== null ||
-      this.#truth.tokens.get(record.token)?.settled.has(record.item.id) === true;
+      this.#truth.tokens.get(record.token)?.settled.has(record.key) === true;
   }
 
-  #isProven({ item, token, started, process }: RunRecord): boolean {
+  #isProven({ item, key, token, started, process }: RunRecord): boolean {
     if (item.expiries > 1 || item.attempts >= item.maxAttempts) return false;
-    const sent = this.#truth.tokens.get(token)?.renewed.get(item.id);
+    const sent = this.#truth.tokens.get(token)?.renewed.get(key);
     return sent !== undefined && sent.monotonicMs >= started.monotonicMs + process.leaseMs / 6 - 1;
   }
 
   /** Nobody else runs the item, but those who were told to stop; and its own lease can be trusted. */
   #checkFence(record: RunRecord, name: string): void {
     for (const other of this.active()) {
-      if (other.item.id !== record.item.id || other.own !== null || other.run.signal.aborted) continue;
+      if (other.key !== record.key || other.own !== null || other.run.signal.aborted) continue;
       if (other.process.held || other.process.wokeLately()) continue;
       must(
         false,
@@ -155,10 +164,10 @@ export class Runs {
   }
 
   /** How long ago the last renewal known to have succeeded was sent, on the worker's own clocks. */
-  unrenewedMs({ process, token, item }: RunRecord): number {
+  unrenewedMs({ process, token, key }: RunRecord): number {
     const claim = this.#truth.tokens.get(token);
     const now = process.marks();
-    const sent = claim?.renewed.get(item.id) ?? claim?.call.sent ?? now;
+    const sent = claim?.renewed.get(key) ?? claim?.call.sent ?? now;
     return Math.max(now.monotonicMs - sent.monotonicMs, now.wallMs - sent.wallMs);
   }
 
@@ -170,6 +179,7 @@ export class Runs {
     this.#active.delete(record);
     const name = `${this.#truth.trace.name("item", item.id)} on ${process.name}`;
     this.#truth.trace.note(`${process.name} ends ${name}: ${end}${record.abortedAtEnd ? ", aborted" : ""}`);
+    this.#checkDeaf(record, name);
     if (record.abortedAtEnd || record.own !== null || process.wokeLately()) return;
     const tookMs = process.marks().monotonicMs - record.started.monotonicMs;
     must(
@@ -182,6 +192,15 @@ export class Runs {
     must(unrenewedMs <= limitMs, "own fence", () => `${name} ran on, ${Math.round(unrenewedMs)} ms unrenewed`);
   }
 
+  /** A deaf handler keeps its slot and not its item: that was handed back two seconds after it was told to stop. */
+  #checkDeaf({ process, key, token, own, cause, abortedMs }: RunRecord, name: string): void {
+    if (abortedMs === null || own !== null || (cause !== "TIMED_OUT" && cause !== "DRAINED")) return;
+    const deafMs = process.marks().monotonicMs - abortedMs;
+    if (deafMs < 2_500 || process.wokeWithin(2_500)) return;
+    const asked = this.#truth.tokens.get(token)?.settled.has(key) === true;
+    must(asked, "deaf", () => `${name} was told to stop ${Math.round(deafMs)} ms ago and still holds its item`);
+  }
+
   /** A handler that listens was told to stop. */
   aborted(record: RunRecord): void {
     const { process, item } = record;
@@ -189,6 +208,7 @@ export class Runs {
     if (record.end !== null) return;
     const cause = String((record.run.signal.reason as { abortCause?: unknown })?.abortCause);
     record.cause = cause;
+    record.abortedMs = process.marks().monotonicMs;
     const name = `${this.#truth.trace.name("item", item.id)} on ${process.name}`;
     this.#truth.trace.note(`${process.name} is told to stop ${name}: ${cause}`);
     this.#truth.count(`aborted ${cause}`);
@@ -211,7 +231,8 @@ export class Runs {
 
   /** A worker asks for a settlement: is it what the handler's end calls for? Called as the call leaves, once for each row. */
   asked(process: SimProcess, settlement: Settlement): void {
-    const { token, id, to } = settlement;
+    const { orgId, token, id, to } = settlement;
+    const key = keyOf(orgId, id);
     const claim = this.#truth.tokens.get(token);
     const name = `${to} of ${this.#truth.trace.name("item", id)} by ${process.name}`;
     must(
@@ -219,8 +240,9 @@ export class Runs {
       "claims",
       () => `${name} is asked for under no claim of its own`,
     );
-    claim.settled.add(id);
-    const record = this.of(token, id);
+    claim.settled.add(key);
+    claim.touched.add(key);
+    const record = this.of(token, key);
     if (record?.own !== null && record?.own === to) return;
     const ended = record !== undefined && record.end !== null && !record.abortedAtEnd;
     const fits = {

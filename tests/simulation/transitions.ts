@@ -76,6 +76,7 @@ function checkCreated({ call, answer, nowMs }: Effect, items: readonly ItemChang
   must(items.length === inserted, "create", () => `told ${inserted} inserts and made ${items.length}`);
   for (const { before, after } of items) {
     must(before === null && after !== null, "create", () => "an insert changed a row that was there");
+    truth.made(after);
     const asked = inserts.some(({ item }) => item.id === after.id);
     must(asked && after.org_id === orgId, "isolation", () => `${truth.name(after)} was made for another org`);
     must(
@@ -138,7 +139,7 @@ function checkClaimOrder(
 }
 
 function byClaimOrder(a: ItemRow, b: ItemRow): number {
-  return a.priority - b.priority || a.available_at - b.available_at || (a.id < b.id ? -1 : 1);
+  return a.priority - b.priority || a.available_at - b.available_at || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
 
 function isHeld(row: ItemRow | null | undefined, ref: ClaimRef, nowMs: number): boolean {

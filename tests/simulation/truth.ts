@@ -7,7 +7,11 @@
 import type { Settlement } from "../../src/work/storage.ts";
 import { type History, type ItemRow, keyOf, type OtherRow } from "./history.ts";
 import type { SimProcess } from "./process.ts";
+import type { RunRecord } from "./runs.ts";
 import { type Trace, Violation } from "./trace.ts";
+
+/** Longer than any pause between two tries to write an outcome. */
+const PAUSE_MS = 3_000;
 
 /** What becomes of a call on its way. */
 export type Fate =
@@ -51,10 +55,12 @@ export interface TokenRecord {
   readonly executedMs: number;
   /** When its rows reached whoever claimed them, on its own monotonic clock. */
   deliveredMs: number | null;
-  /** When the last renewal that is known to have succeeded was sent, by item. */
+  /** When the last renewal that is known to have succeeded was sent, by item (its org and id). */
   readonly renewed: Map<string, Marks>;
   /** Items whose settlement was asked for. */
   readonly settled: Set<string>;
+  /** Items that its holder did anything for. */
+  readonly touched: Set<string>;
 }
 
 /** Collects. */
@@ -63,25 +69,39 @@ export class Truth {
   readonly trace: Trace;
   readonly itemRetentionMs: number;
   readonly keyRetentionMs: number;
+  /** World time. */
+  readonly nowMs: () => number;
   readonly endedOrgs = new Map<string, number>();
+  /** When members left, by org and user. */
+  readonly leftMembers = new Map<string, number>();
   readonly tokens = new Map<string, TokenRecord>();
   /** Keys whose enqueue a producer was told of, with the id it was told. */
   readonly told = new Map<string, string>();
+  /** Every item as it was inserted, by org and id. */
+  readonly created = new Map<string, ItemRow>();
   /** Outbox rows whose write took effect. */
   readonly outboxRows = new Map<string, OtherRow>();
-  /** Audit ids minted by dead letters. */
+  /** Audit ids minted by dead letters, each with its item's org and id. */
   readonly auditIds = new Map<string, string>();
   /** How often each item was completed: never more than once. */
   readonly completions = new Map<string, number>();
   /** World time of the last turn of each sweep step. */
   readonly turns = new Map<string, number>();
+  /** The run of a claim. */
+  runOf: (token: string, key: string) => RunRecord | undefined = () => undefined;
   /** How often something was seen, for the report. */
   readonly seen = new Map<string, number>();
 
   constructor(
     history: History,
-    options: { readonly trace: Trace; readonly itemRetentionMs: number; readonly keyRetentionMs: number },
+    options: {
+      readonly trace: Trace;
+      readonly itemRetentionMs: number;
+      readonly keyRetentionMs: number;
+      readonly nowMs: () => number;
+    },
   ) {
+    this.nowMs = options.nowMs;
     this.history = history;
     this.trace = options.trace;
     this.itemRetentionMs = options.itemRetentionMs;
@@ -96,17 +116,31 @@ export class Truth {
     this.seen.set(what, (this.seen.get(what) ?? 0) + 1);
   }
 
+  /** An item was inserted: under an id that was purged it is another one. */
+  made(row: ItemRow): void {
+    const key = keyOf(row.org_id, row.id);
+    this.created.set(key, row);
+    this.completions.delete(key);
+  }
+
   /** A claim took effect. */
   minted(token: string, call: SimCall): void {
     if (this.tokens.has(token)) throw new Violation("claim token", "a token was used by two claims");
     const executedMs = call.executedMs ?? 0;
-    this.tokens.set(token, { call, executedMs, deliveredMs: null, renewed: new Map(), settled: new Set() });
+    this.tokens.set(token, {
+      call,
+      executedMs,
+      deliveredMs: null,
+      renewed: new Map(),
+      settled: new Set(),
+      touched: new Set(),
+    });
   }
 
   /** A settlement was accepted. */
   settled(settlement: Settlement, before: ItemRow): void {
     this.count(`settled ${settlement.to}`);
-    if (settlement.to === "failed") this.auditIds.set(settlement.auditId, before.id);
+    if (settlement.to === "failed") this.auditIds.set(settlement.auditId, keyOf(before.org_id, before.id));
     if (settlement.to !== "done" && settlement.to !== "failed") return;
     const key = keyOf(before.org_id, before.id);
     const count = (this.completions.get(key) ?? 0) + 1;
@@ -119,9 +153,12 @@ export class Truth {
     this.count("expired");
     const token = this.tokens.get(String(before.claim_token));
     const after = this.history.items.get(keyOf(before.org_id, before.id));
-    if (after?.status === "failed" && after.audit_id !== null) this.auditIds.set(after.audit_id, before.id);
+    if (after?.status === "failed" && after.audit_id !== null) {
+      this.auditIds.set(after.audit_id, keyOf(before.org_id, before.id));
+    }
     if (token === undefined) throw new Violation("claim token", `${this.name(before)} was held under an unknown token`);
     const { process, fate } = token.call;
+    this.#checkForgotten(before, token);
     if (fate !== "ok" && fate !== "lost") return;
     if (process.gone || process.draining || process.disturbedSince(token.executedMs)) return;
     throw new Violation(
@@ -129,5 +166,23 @@ export class Truth {
       `${this.name(before)} expired under ${this.trace.name("token", before.claim_token)} of ${process.name}, which ` +
         `lived, had its storage and was never held up (its claim's answer: ${fate})`,
     );
+  }
+
+  /** What reached a worker that lived is run or handed back; what it ran, it tries to write until its lease is lost. */
+  #checkForgotten(row: ItemRow, { call, deliveredMs, touched }: TokenRecord): void {
+    const { process } = call;
+    if (deliveredMs === null || process.gone || process.draining || process.held) return;
+    const name = `${this.name(row)} under ${this.trace.name("token", row.claim_token)}`;
+    const key = keyOf(row.org_id, row.id);
+    // Its contexts may still be asked for.
+    if (!touched.has(key) && !process.wokeSince(deliveredMs) && !process.isFlying("readSubjects")) {
+      throw new Violation("forgotten", `${name} reached ${process.name}, which neither ran it nor handed it back`);
+    }
+    const record = this.runOf(String(row.claim_token), key);
+    if (record === undefined || record.end === null || record.own !== null || process.wokeLately()) return;
+    if (record.run.signal.aborted || process.wokeWithin(PAUSE_MS)) return;
+    // On its way, or a failed one will be followed by the next after a pause.
+    if ((process.settling.get(`${row.claim_token}/${key}`) ?? -Infinity) > this.nowMs() - PAUSE_MS) return;
+    throw new Violation("forgotten", `${process.name} has run ${name} and no longer tries to write its outcome`);
   }
 }

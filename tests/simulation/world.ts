@@ -59,6 +59,7 @@ export class World {
   readonly members: { readonly org: string; readonly user: string }[] = [];
   /** Whether the faults have stopped. */
   calm = false;
+  readonly #twins: string[] = [];
   readonly #producers: Producer[] = [];
   #failure: Violation | null = null;
   /** Whether all has ended and nobody is started any more. */
@@ -72,7 +73,10 @@ export class World {
     this.scheduler = new Scheduler(this.random);
     this.db = new SqliteDatabase(":memory:", { clock: new DatabaseClock(this.scheduler) });
     const { itemRetentionMs, keyRetentionMs } = this.plan;
-    this.truth = new Truth(new History(this.db), { trace: this.trace, itemRetentionMs, keyRetentionMs });
+    this.truth = new Truth(new History(this.db), {
+      ...{ trace: this.trace, itemRetentionMs, keyRetentionMs },
+      nowMs: () => this.scheduler.nowMs,
+    });
     this.runs = new Runs(this.truth);
     this.network = new Network(this);
     this.lanes = this.plan.workers > 2 && this.random.chance(0.5) ? ["default", "bulk"] : ["default"];
@@ -134,6 +138,11 @@ export class World {
   /** Workers that live. */
   workers(): SimProcess[] {
     return this.processes.filter(({ runtime, gone }) => runtime !== null && !gone);
+  }
+
+  /** The id under which every org enqueues its `n`th item. */
+  twinId(n: number): string {
+    return this.#twins[n] ??= crypto.randomUUID();
   }
 
   pickMember(): { readonly org: string; readonly user: string } {
