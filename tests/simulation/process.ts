@@ -52,6 +52,8 @@ export class SimProcess implements Owner {
   /** Its drain has ended with nothing on its way: it says nothing any more. */
   silent = false;
   cutOffUntilMs = -Infinity;
+  /** Ids of items whose lease it gave up. */
+  readonly lost = new Set<string>();
   /** How many calls of each method are on their way. */
   readonly flying = new Map<string, number>();
   /** Claims (token, org and id) whose settlement is on its way (infinite), or when it was answered. */
@@ -308,6 +310,7 @@ export class SimProcess implements Owner {
     const item = typeof fields.item === "string" ? ` ${this.#world.trace.name("item", fields.item)}` : "";
     this.#world.trace.note(`${this.name} logs ${event}${item}`);
     this.#world.truth.count(`log ${event}`);
+    if (event === "lease.lost") this.lost.add(String(fields.item));
   }
 }
 
