@@ -209,7 +209,8 @@ export class Network {
     process.refused.add(record);
     process.afterwards(() =>
       must(
-        record.end !== null || record.run.signal.aborted || process.isFlying("readClaims") || !process.refused.has(record),
+        record.end !== null || record.run.signal.aborted || process.isFlying("readClaims") ||
+          !process.refused.has(record),
         "refused renewal",
         () =>
           `${process.name} was refused a renewal of ${
