@@ -109,8 +109,10 @@ export class Runs {
       this.#lone = lone;
       // Its lease is kept from here on: the hand-backs that go ahead of it may wait long for their answers.
       const run = this.#add(lone, sentAt);
-      await this.#giveBack(this.#ahead.takeAll(), BESIDE_LONE);
-      await this.returnUnstarted(others, "handed back: it runs with nothing beside it");
+      await Promise.all([
+        this.#giveBack(this.#ahead.takeAll(), BESIDE_LONE),
+        this.returnUnstarted(others, "handed back: it runs with nothing beside it"),
+      ]);
       void this.#runAlone(run);
     }
     this.#o.metrics.set("laneway_items_running", this.#running);

@@ -6,6 +6,7 @@
 import { createStorages } from "../../src/storages.ts";
 import { keyOf } from "./history.ts";
 import type { ActionName } from "./plan.ts";
+import type { SimProcess } from "./process.ts";
 import type { World } from "./world.ts";
 
 /** Befalls. */
@@ -32,7 +33,7 @@ export class Actions {
   }
 
   #act(name: ActionName): void {
-    const { random, plan, trace } = this.#world;
+    const { random, plan } = this.#world;
     const workers = this.#world.workers();
     if (name === "end-org") return this.#endOrg();
     if (name === "end-member") return this.#endMember();
@@ -46,17 +47,24 @@ export class Actions {
       case "suspend":
         return process.hold(random.between(plan.leaseMs * 0.2, plan.leaseMs * 3), true);
       case "jump":
-        return process.jump(random.between(-1, 1) * random.pick([1_000, 20_000, 600_000]));
+        // A machine whose clock is set has often lost its network too.
+        if (random.chance(0.5)) this.#cutOff([process], random.between(0.5, 2.5) * plan.leaseMs);
+        return process.jump(random.between(-1, 0.6) * random.pick([1_000, 20_000, 600_000]));
       case "drain":
         void process.drain(random.chance(0.2));
         return this.#world.respawn(process);
       case "outage": {
         const ms = random.skewed(plan.leaseMs / 2, plan.leaseMs * 2);
         const cut = random.chance(0.4) ? workers : [process];
-        trace.note(`${cut.map((one) => one.name).join(" ")} cut off for ${Math.round(ms)} ms`);
-        for (const one of cut) one.cutOffUntilMs = this.#world.scheduler.nowMs + ms;
+        return this.#cutOff(cut, ms);
       }
     }
+  }
+
+  #cutOff(processes: readonly SimProcess[], ms: number): void {
+    const { trace, scheduler } = this.#world;
+    trace.note(`${processes.map(({ name }) => name).join(" ")} cut off for ${Math.round(ms)} ms`);
+    for (const process of processes) process.cutOffUntilMs = scheduler.nowMs + ms;
   }
 
   #endOrg(): void {

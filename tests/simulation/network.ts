@@ -21,6 +21,14 @@ import { checkItems, must } from "./transitions.ts";
 import type { Fate, SimCall } from "./truth.ts";
 import type { World } from "./world.ts";
 
+/** What becomes of calls while their process is cut off. */
+const CUT_OFF: readonly (readonly [Fate, number])[] = [
+  ["refused", 0.25],
+  ["vanished", 0.25],
+  ["hung", 0.2],
+  ["delayed", 0.15],
+  ["late", 0.15],
+];
 const READS = /^(?:read|orgsWith|liveOrgIds|hostOrgs)/;
 
 type Real = (...args: readonly unknown[]) => Promise<unknown>;
@@ -57,7 +65,8 @@ export class Network {
     const fate = this.#fateOf(process, method);
     const call: SimCall = { ...asked, fate, sent: process.marks(), executedMs: null };
     const survives = random.chance(0.5);
-    const disturbs = fate !== "ok" && !(fate === "lost" && method === "claim");
+    const disturbs = fate !== "ok" && !isMended(method, fate);
+    if (fate !== "ok" && !disturbs && method === "extendLeases") process.renewalsFailed++;
     if (disturbs) process.disturb(1);
     if (fate !== "ok") truth.count(`fate ${fate}`);
     const { thereMs, backMs, awayMs } = this.#delays(fate);
@@ -78,6 +87,7 @@ export class Network {
       const lose = (ms: number, outcome: "not-executed" | "unknown") =>
         arrive(ms, outcome, () => {
           if (method === "readClaims") this.#world.guard(() => this.#arrives(call, []));
+          if (method === "claim") process.claimFailed = true;
           reject(new UnavailableError("the simulated storage is out of reach", outcome));
         });
       if (fate === "refused") return void lose(thereMs, "not-executed");
@@ -108,7 +118,8 @@ export class Network {
     const drawn = random.next();
     if (calm) return "ok";
     if (process.cutOffUntilMs > this.#world.scheduler.nowMs) {
-      return drawn < 0.3 ? "refused" : drawn < 0.6 ? "vanished" : drawn < 0.8 ? "hung" : "delayed";
+      let left = drawn;
+      for (const [fate, share] of CUT_OFF) if ((left -= share) < 0) return fate;
     }
     if (plan.claimsOnly && method !== "claim") return "ok";
     let left = drawn;
@@ -168,6 +179,7 @@ export class Network {
   /** Judges a call as it leaves its process. */
   #leaves({ process, method, args }: Pick<SimCall, "process" | "method" | "args">): void {
     const { runs, truth } = this.#world;
+    if (method === "claim") runs.claiming(process);
     must(!process.silent, "drain", () => `${process.name} calls ${method} after its drain has ended`);
     if (method === "settle") { for (const settlement of args[0] as Settlement[]) runs.asked(process, settlement); }
     if (method !== "extendLeases" && method !== "failOrphaned") return;
@@ -182,10 +194,12 @@ export class Network {
   #arrives({ process, method, args, sent }: SimCall, answer: unknown): void {
     const { truth } = this.#world;
     if (method === "claim") {
+      process.claimFailed = false;
       const token = truth.tokens.get((args[0] as ClaimRequest).token);
       if (token !== undefined) token.deliveredMs = process.marks().monotonicMs;
     }
     if (method === "extendLeases") {
+      process.renewalsFailed = 0;
       (args[0] as ClaimRef[]).forEach(({ orgId, token, id }, i) => {
         const record = truth.tokens.get(token);
         const key = keyOf(orgId, id);
@@ -196,9 +210,29 @@ export class Network {
         }
       });
     }
+    if (method === "settle") this.#settled(process, args[0] as Settlement[], answer as WriteOutcome[]);
     if (method === "readClaims") {
       for (const ref of args[0] as ClaimRef[]) this.#readBack(process, ref, answer as ClaimState[]);
     }
+  }
+
+  /** A refused outcome is known as refused to the run it is of. */
+  #settled(process: SimProcess, settlements: readonly Settlement[], outcomes: readonly WriteOutcome[]): void {
+    const { runs, trace } = this.#world;
+    settlements.forEach(({ orgId, id, token }, i) => {
+      const record = runs.of(token, keyOf(orgId, id));
+      if (outcomes[i] === "REFUSED") process.refusals.add(id);
+      if (outcomes[i] !== "REFUSED" || record === undefined || record.own !== null || record.run.signal.aborted) return;
+      const known = process.refusalsTold.get(id) ?? 0;
+      process.afterwards(() => {
+        const told = process.refusalsTold.get(id) ?? 0;
+        must(
+          told > known,
+          "outcomes",
+          () => `${process.name} was refused ${trace.name("item", id)} and took it for written`,
+        );
+      });
+    });
   }
 
   /** A renewal was refused: the run is looked up at once, or stopped. */
@@ -242,6 +276,12 @@ export class Network {
       );
     }
   }
+}
+
+/** Faults that a worker mends by itself, so that they explain no lost claim: the claim is looked for, the renewal repeated. */
+function isMended(method: string, fate: Fate): boolean {
+  if (method === "claim") return fate === "lost";
+  return method === "extendLeases" && (fate === "lost" || fate === "refused");
 }
 
 function at(ms: number): string {

@@ -52,6 +52,13 @@ export class SimProcess implements Owner {
   /** Its drain has ended with nothing on its way: it says nothing any more. */
   silent = false;
   cutOffUntilMs = -Infinity;
+  /** Whether its last claim failed. */
+  claimFailed = false;
+  /** Renewals in a row that failed, with an answer. */
+  renewalsFailed = 0;
+  /** Ids of items of which a settlement was refused, and how often it said so. */
+  readonly refusals = new Set<string>();
+  readonly refusalsTold = new Map<string, number>();
   /** Ids of items whose lease it gave up. */
   readonly lost = new Set<string>();
   /** How many calls of each method are on their way. */
@@ -151,7 +158,8 @@ export class SimProcess implements Owner {
 
   /** Whether anything kept it from its renewals since then. */
   disturbedSince(ms: number): boolean {
-    return this.held || this.#disturbances > 0 || this.#disturbedMs >= ms || this.#wokeMs >= ms;
+    return this.held || this.#disturbances > 0 || this.renewalsFailed >= RENEWALS || this.#disturbedMs >= ms ||
+      this.#wokeMs >= ms;
   }
 
   /** A call leaves (1) or is answered (-1). */
@@ -310,9 +318,18 @@ export class SimProcess implements Owner {
     const item = typeof fields.item === "string" ? ` ${this.#world.trace.name("item", fields.item)}` : "";
     this.#world.trace.note(`${this.name} logs ${event}${item}`);
     this.#world.truth.count(`log ${event}`);
+    if (event === "work.outcome_refused" || event === "work.outcome_perhaps_written") {
+      const id = String(fields.item);
+      this.refusalsTold.set(id, (this.refusalsTold.get(id) ?? 0) + 1);
+      const refused = this.refusals.has(id);
+      this.#world.guard(() => must(refused, "outcomes", () => `${this.name} says it was refused${item}, and was not`));
+    }
     if (event === "lease.lost") this.lost.add(String(fields.item));
   }
 }
+
+/** So many tries of a renewal fit between its time and the loss of the lease. */
+const RENEWALS = 3;
 
 /** Rows past the key retention are said so loudly; worlds with short retentions may meet it. */
 const EXPECTED_ERROR = "outbox rows are older than the key retention and are not relayed";

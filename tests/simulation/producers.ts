@@ -42,7 +42,7 @@ export class Producer {
     const { plan, random } = this.#world;
     const { clock } = this.#process;
     for (let batch = 0; batch < plan.batches; batch++) {
-      await clock.sleep(random.skewed(1_000, 5_000));
+      await clock.sleep(random.skewed(900, 5_000));
       const { org, user } = this.#world.pickMember();
       const ctx = await this.#insist(() => this.#process.contextOf(org, user));
       if (ctx !== null) await this.#produce(ctx);
@@ -73,7 +73,7 @@ export class Producer {
   }
 
   async #many(ctx: OpContext): Promise<void> {
-    const items = Array.from({ length: this.#world.random.whole(2, 5) }, () => this.#item(ctx));
+    const items = Array.from({ length: this.#world.random.whole(2, 8) }, () => this.#item(ctx));
     const options = this.#start();
     const askedMs = this.#world.databaseMs();
     const results = await this.#insist(() => this.#process.managers.work.enqueueMany(ctx, items, options));

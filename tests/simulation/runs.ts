@@ -131,6 +131,16 @@ export class Runs {
     );
   }
 
+  /** A worker claims: beside an item that runs alone it has no use for more, unless it looks for a lost claim. */
+  claiming(process: SimProcess): void {
+    if (process.claimFailed) return;
+    const lone = this.active(process).find((record) =>
+      record.item.expiries > 0 && !this.#isLetGo(record) && !this.#isProven(record)
+    );
+    const name = this.#truth.trace.name("item", lone?.item.id);
+    must(lone === undefined, "alone", () => `${process.name} claims beside ${name}, which is to run alone`);
+  }
+
   #isLetGo(record: RunRecord): boolean {
     return record.run.signal.aborted || record.own !== null ||
       this.#truth.tokens.get(record.token)?.settled.has(record.key) === true;

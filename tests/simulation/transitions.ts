@@ -279,6 +279,7 @@ function checkStaleOfEnded({ call, nowMs }: Effect, items: readonly ItemChange[]
       () => `${name} was failed while its lease holds`,
     );
     must(after.status === "failed" && after.audit_id === null, "orphans", () => `${name} is ${after.status}`);
+    truth.orphaned(before);
   }
 }
 

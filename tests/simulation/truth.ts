@@ -168,6 +168,12 @@ export class Truth {
     );
   }
 
+  /** An expired claim of an org that has ended. */
+  orphaned(before: ItemRow): void {
+    const token = this.tokens.get(String(before.claim_token));
+    if (token !== undefined) this.#checkForgotten(before, token);
+  }
+
   /** What reached a worker that lived is run or handed back; what it ran, it tries to write until its lease is lost. */
   #checkForgotten(row: ItemRow, { call, deliveredMs, touched }: TokenRecord): void {
     const { process } = call;
