@@ -102,7 +102,6 @@ export class Loop {
         hinted = found < limit && await this.#lookout.rest();
       } catch (error) {
         this.#busy = false;
-        this.#unsure ||= error instanceof UnavailableError && error.outcome === "unknown";
         this.#health.failed("claim", error);
         this.#o.metrics.count("laneway_claim_failures_total");
         // No wake-up shortens this: a hint says nothing of whether the database is back.
@@ -172,11 +171,14 @@ export class Loop {
     try {
       const sentAt = { monotonicMs: clock.monotonic(), wallMs: clock.now() };
       const claimed = await managers.work.claim(this.#rctx, { lane, kinds, worker, leaseMs, limit, order });
-      this.#health.answered("claim");
       this.#unsure = false;
+      this.#health.answered("claim");
       // Due now and not taken here: others may have slept past it.
       if (promoted > claimed.length) void this.#o.topics.publish("WORK_AVAILABLE", { lane: null });
       taken = this.#take({ sentAt, claimed });
+    } catch (error) {
+      this.#unsure ||= error instanceof UnavailableError && error.outcome === "unknown";
+      throw error;
     } finally {
       // From here on they count as held.
       this.#asked -= limit;
