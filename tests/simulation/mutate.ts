@@ -32,25 +32,32 @@ interface Found {
 export async function runMutations(options: MutationOptions): Promise<boolean> {
   const wanted = MUTATIONS.filter(({ what }) => options.only === undefined || what.includes(options.only));
   const found: Found[] = [];
+  // Copied once: the tree may change while mutations run.
+  const base = await Deno.makeTempDir({ prefix: "laneway-mutation-" });
+  for (const path of COPIED) await copy(`${ROOT}${path}`, `${base}/${path}`);
   let next = 0;
   const lane = async () => {
     for (let mutation = wanted[next++]; mutation !== undefined; mutation = wanted[next++]) {
-      const result = await runOne(mutation, options);
+      const result = await runOne(base, mutation, options);
       found[wanted.indexOf(mutation)] = result;
       console.log(`${result.seed === null ? "NOT FOUND" : `seed ${result.seed}`}\t${result.checker}\t${mutation.what}`);
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, lane));
+  try {
+    await Promise.all(Array.from({ length: AT_ONCE }, lane));
+  } finally {
+    await Deno.remove(base, { recursive: true });
+  }
   const missed = found.filter(({ seed }) => seed === null).length;
   console.log(`${found.length - missed} of ${found.length} mutations found within ${options.seeds} seeds`);
   if (options.only === undefined) await Deno.writeTextFile(TABLE, table(found, options));
   return missed === 0;
 }
 
-async function runOne(mutation: Mutation, { seeds, steps }: MutationOptions): Promise<Found> {
+async function runOne(base: string, mutation: Mutation, { seeds, steps }: MutationOptions): Promise<Found> {
   const folder = await Deno.makeTempDir({ prefix: "laneway-mutation-" });
   try {
-    for (const path of COPIED) await copy(`${ROOT}${path}`, `${folder}/${path}`);
+    for (const path of COPIED) await copy(`${base}/${path}`, `${folder}/${path}`);
     const file = `${folder}/${mutation.file}`;
     const text = await Deno.readTextFile(file);
     if (text.split(mutation.find).length !== 2) {

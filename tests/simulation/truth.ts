@@ -180,8 +180,8 @@ export class Truth {
     if (deliveredMs === null || process.gone || process.draining || process.held) return;
     const name = `${this.name(row)} under ${this.trace.name("token", row.claim_token)}`;
     const key = keyOf(row.org_id, row.id);
-    // Its contexts may still be asked for, or the orphans beside it are on their way; or its lease was given up while it waited for a slot.
-    const asks = process.isFlying("readSubjects") || process.isFlying("failOrphaned");
+    // Its contexts may still be asked for, or a claim goes on past orphans beside it; or its lease was given up while it waited for a slot.
+    const asks = ["readSubjects", "failOrphaned", "claim"].some((method) => process.isFlying(method));
     const excused = asks || process.lost.has(row.id);
     if (!excused && !touched.has(key) && !process.wokeSince(deliveredMs)) {
       throw new Violation("forgotten", `${name} reached ${process.name}, which neither ran it nor handed it back`);
