@@ -121,7 +121,7 @@ export class Network {
       let left = drawn;
       for (const [fate, share] of CUT_OFF) if ((left -= share) < 0) return fate;
     }
-    if (plan.claimsOnly && method !== "claim") return "ok";
+    if (plan.strikes !== null && method !== plan.strikes) return "ok";
     let left = drawn;
     for (const [fate, share] of Object.entries(plan.fates)) if ((left -= share) < 0) return fate as Fate;
     return "ok";
@@ -180,6 +180,7 @@ export class Network {
   #leaves({ process, method, args }: Pick<SimCall, "process" | "method" | "args">): void {
     const { runs, truth } = this.#world;
     if (method === "claim") runs.claiming(process);
+    if (method === "extendLeases") runs.trusted(process);
     must(!process.silent, "drain", () => `${process.name} calls ${method} after its drain has ended`);
     if (method === "settle") { for (const settlement of args[0] as Settlement[]) runs.asked(process, settlement); }
     if (method !== "extendLeases" && method !== "failOrphaned") return;

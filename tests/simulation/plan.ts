@@ -29,8 +29,8 @@ export interface Plan {
   readonly drift: number;
   /** Share of calls by what becomes of them; the rest is `ok`. */
   readonly fates: Readonly<Partial<Record<Fate, number>>>;
-  /** Fates strike claims alone. */
-  readonly claimsOnly: boolean;
+  /** The one method that fates strike; null is all. */
+  readonly strikes: string | null;
   /** Mean milliseconds between two of each; absent is never. */
   readonly actions: Readonly<Partial<Record<ActionName, number>>>;
   /** Weights of what handlers do. */
@@ -89,38 +89,47 @@ const TEMPERS: readonly (readonly [Behaviour, number])[] = [
   ["parent", 2],
 ];
 
-/** Draws a plan. Every eighth seed is calm: nothing goes wrong but handlers, and nothing may be lost or repeated. */
+/** Worlds in which nothing but one kind of call is struck, and hard: seed modulo eight, the method, its fates. */
+const STRIKES: readonly (readonly [number, string, Readonly<Partial<Record<Fate, number>>>])[] = [
+  [1, "claim", { lost: 0.15 }],
+  [2, "settle", { late: 0.25, hung: 0.1 }],
+  [3, "extendLeases", { late: 0.35, vanished: 0.15, hung: 0.1, refused: 0.1 }],
+];
+
+/**
+ * Draws a plan. Of eight seeds one is calm: nothing goes wrong but handlers, and nothing may be lost or repeated. In three
+ * only claims' answers are lost, only settlements are slow (so that many wait and leave together), only renewals fail.
+ */
 export function drawPlan(seed: number, random: Random): Plan {
   const calm = seed % 8 === 0;
-  const claimsOnly = seed % 8 === 1;
+  const [, strikes = null, hard = {}] = STRIKES.find(([n]) => n === seed % 8) ?? [];
   const on = (share: number) => !calm && random.chance(share);
   const leaseMs = random.pick([2_000, 4_000, 6_000, 9_000]);
-  const fates: Partial<Record<Fate, number>> = {};
-  const severity = random.pick([0.01, 0.03, 0.08]);
-  for (const fate of ALL_FATES) if (on(0.5)) fates[fate] = severity * random.between(0.3, 1);
-  if (claimsOnly) { for (const fate of ALL_FATES) delete fates[fate]; }
-  if (claimsOnly) fates.lost = 0.15;
+  const fates = strikes === null && !calm ? drawFates(random) : hard;
   const actions: Partial<Record<ActionName, number>> = {};
   for (const [name, everyMs] of ACTIONS) {
-    const wanted = !claimsOnly && on(0.4);
+    const wanted = strikes === null && on(0.4);
     if (wanted && !(name === "jump" && actions.suspend !== undefined)) {
       actions[name] = everyMs * random.between(0.5, 1.5);
     }
   }
   if (calm) actions["end-member"] = 30_000;
   if (calm && random.chance(0.5)) actions.drain = 12_000;
+  const tempers = TEMPERS.filter(() => random.chance(strikes === "settle" ? 0.9 : 0.5)).map(([b, w]) =>
+    [w, b] as const
+  );
   const shortKeys = random.chance(0.15);
   return {
-    ...{ leaseMs, fates, claimsOnly, actions },
+    ...{ leaseMs, fates, strikes, actions },
     workers: random.whole(2, 4),
     producers: shortKeys ? 1 : random.whole(1, 2),
     orgs: random.whole(2, 3),
     batches: random.whole(10, 20),
     pollMs: random.pick([300, 700, 1_000]),
     sweepMs: random.pick([1_000, 2_000, 4_000]),
-    capacity: claimsOnly ? random.pick([1, 2]) : random.pick([1, 2, 4, 12]),
+    capacity: random.pick(strikes === "claim" ? [1, 2] : strikes === "settle" ? [4, 12] : [1, 2, 4, 12]),
     drainGraceMs: random.pick([0, 1_000, 5_000]),
-    claimAheadMs: claimsOnly ? 500 : random.pick([0, 50, 500]),
+    claimAheadMs: strikes === "claim" ? 500 : random.pick([0, 50, 500]),
     timeoutMs: random.pick([3_000, 8_000, 15_000]),
     itemRetentionMs: random.pick([0, 15_000, 3_600_000, 3_600_000]),
     keyRetentionMs: shortKeys ? 20_000 : 7_200_000,
@@ -130,8 +139,15 @@ export function drawPlan(seed: number, random: Random): Plan {
     latencyMs: random.pick([1, 5, leaseMs / 100]),
     skewMs: on(0.7) ? random.between(-600_000, 600_000) : 0,
     drift: on(0.5) ? 0.02 : 0,
-    handlers: [[4, "quick"], [2, "slow"], ...TEMPERS.filter(() => random.chance(0.5)).map(([b, w]) => [w, b] as const)],
+    handlers: [[4, "quick"], [2, "slow"], ...tempers],
     poison: on(0.3) ? 0.05 : 0,
     doomed: random.chance(0.5) ? 0.06 : 0,
   };
+}
+
+function drawFates(random: Random): Partial<Record<Fate, number>> {
+  const fates: Partial<Record<Fate, number>> = {};
+  const severity = random.pick([0.01, 0.03, 0.08]);
+  for (const fate of ALL_FATES) if (random.chance(0.5)) fates[fate] = severity * random.between(0.3, 1);
+  return fates;
 }
