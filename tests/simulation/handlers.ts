@@ -17,12 +17,10 @@ import {
   type WorkRun,
 } from "../../src/work/types.ts";
 import { keyOf } from "./history.ts";
-import type { Behaviour, Plan } from "./plan.ts";
+import { type Behaviour, type Plan, RETRY } from "./plan.ts";
 import type { SimProcess } from "./process.ts";
 import type { End, RunRecord } from "./runs.ts";
 import type { World } from "./world.ts";
-
-const RETRY = { baseMs: 300, capMs: 3_000 };
 
 /** The kinds of a world: one that times out, one that has longer, one that never does. */
 export function KINDS(plan: Plan): WorkKind[] {

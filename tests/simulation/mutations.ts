@@ -85,6 +85,30 @@ const STATEMENTS: readonly Mutation[] = [
     "a sweep step's turn goes to everybody",
   ],
   [SQL, "and updated_at <= ? and audit_id is null", "and updated_at <= ?", "a purge takes unaudited dead letters"],
+  [
+    SQL,
+    "where status = 'queued' and ready = 0 and available_at <= ?",
+    "where status = 'queued' and ready = 0 and (available_at <= ? or 1)",
+    "items are promoted before their time",
+  ],
+  [
+    SQL,
+    'export const HAS_ITEM = "select 1 from queue_work_items where org_id = ?',
+    'export const HAS_ITEM = "select 1 from queue_work_items where (org_id = ? or 1)',
+    "an id that another org has is taken for taken",
+  ],
+  [
+    SQL,
+    "from queue_work_items where org_id = ? and id = ?`;",
+    "from queue_work_items where (org_id = ? or 1) and id = ?`;",
+    "an item is read of whatever org",
+  ],
+  [
+    SQL,
+    "lease_expires_at = ?, updated_at = ?, updated_by = ? ${GUARD}",
+    "lease_expires_at = ?, updated_at = ?, updated_by = ? where org_id = ? and id = ? and (? is not null) and status = 'claimed' and lease_expires_at > ?",
+    "a renewal does not ask for the token",
+  ],
 ].map(([file = "", find = "", replace = "", what = ""]) => ({ file, find, replace, what }));
 
 const STORAGE: readonly Mutation[] = [
@@ -120,6 +144,12 @@ const STORAGE: readonly Mutation[] = [
     "a taken key does not stop an enqueue",
   ],
   [SQLITE, "old.filter((row) => row.held === 0)", "old", "a key is freed while its item stands"],
+  [
+    SQLITE,
+    "const leaseExpiresAt = s.nowMs + request.leaseMs;",
+    "const leaseExpiresAt = s.nowMs + request.leaseMs * 2;",
+    "a claim's lease is longer than asked for",
+  ],
 ].map(([file = "", find = "", replace = "", what = ""]) => ({ file, find, replace, what }));
 
 const RULES: readonly Mutation[] = [
@@ -215,6 +245,19 @@ const RULES: readonly Mutation[] = [
     "if (true) {",
     "an outcome is not written again once it failed",
   ],
+  [
+    "src/work/lost_claims.ts",
+    "this.#lost = this.#lost.filter((request) => !matching.includes(request));",
+    "",
+    "a lost claim is found again and again",
+  ],
+  [
+    "src/work/lost_claims.ts",
+    "for (const left of matching.slice(i)) this.remember(left);",
+    "",
+    "a lost claim is forgotten when the look for it fails",
+  ],
+  ["src/work/rules.ts", "Math.max(attempt - 1, 0)", "Math.max(attempt + 3, 0)", "retries are spaced too widely"],
 ].map(([file = "", find = "", replace = "", what = ""]) => ({ file, find, replace, what }));
 
 const RUNTIME: readonly Mutation[] = [
@@ -336,6 +379,24 @@ const RUNTIME: readonly Mutation[] = [
     "for (const ctx of live) {",
     "for (const ctx of live.slice(1)) {",
     "the sweep leaves out an org",
+  ],
+  [
+    RUNS,
+    "        this.#freeSlot(run);\n        await this.#settle(run, verdict);",
+    "        this.#freeSlot(run);\n        this.#o.keeper.remove(run);\n        await this.#settle(run, verdict);",
+    "a lease is let go when the handler ends, before its outcome is written",
+  ],
+  [
+    RUNS,
+    "const run = new Run(claimed, this.#o.clock, sentAt);",
+    "const run = new Run(claimed, this.#o.clock, { monotonicMs: this.#o.clock.monotonic(), wallMs: this.#o.clock.now() });",
+    "a lease counts from the claim's answer, not from when it was sent",
+  ],
+  [
+    LOOP,
+    "await this.#second;\n  }\n\n  /**\n   * Claims, with",
+    "this.runs.abortAll();\n    await this.#second;\n  }\n\n  /**\n   * Claims, with",
+    "a stopping loop aborts its runs at once",
   ],
 ].map(([file = "", find = "", replace = "", what = ""]) => ({ file, find, replace, what }));
 

@@ -71,16 +71,11 @@ export class Network {
     if (fate !== "ok") truth.count(`fate ${fate}`);
     const { thereMs, backMs, awayMs } = this.#delays(fate);
     process.fly(method, 1);
-    const settling = method === "settle"
-      ? (asked.args[0] as Settlement[]).map(({ orgId, token, id }) => `${token}/${keyOf(orgId, id)}`)
-      : [];
-    for (const claim of settling) process.settling.set(claim, Infinity);
     return new Promise((resolve, reject) => {
       const arrive = (ms: number, what: string, then: () => void) =>
         scheduler.after(ms, process, () => {
           if (disturbs) process.disturb(-1);
           process.fly(method, -1);
-          for (const claim of settling) process.settling.set(claim, scheduler.nowMs);
           trace.note(`${at(scheduler.nowMs)} ${process.name} ${method} ${what}`);
           then();
         });
@@ -88,6 +83,7 @@ export class Network {
         arrive(ms, outcome, () => {
           if (method === "readClaims") this.#world.guard(() => this.#arrives(call, []));
           if (method === "claim") process.claimFailed = true;
+          if (method === "claim" && outcome === "unknown") process.lostTokens.add((call.args[0] as ClaimRequest).token);
           reject(new UnavailableError("the simulated storage is out of reach", outcome));
         });
       if (fate === "refused") return void lose(thereMs, "not-executed");
@@ -179,7 +175,11 @@ export class Network {
   /** Judges a call as it leaves its process. */
   #leaves({ process, method, args }: Pick<SimCall, "process" | "method" | "args">): void {
     const { runs, truth } = this.#world;
-    if (method === "claim") runs.claiming(process);
+    if (method === "claim") {
+      runs.claiming(process);
+      const lost = process.lostTokens.size;
+      must(lost === 0, "lost claims", () => `${process.name} claims anew before it has looked for ${lost} lost claims`);
+    }
     if (method === "extendLeases") runs.trusted(process);
     must(!process.silent, "drain", () => `${process.name} calls ${method} after its drain has ended`);
     if (method === "settle") { for (const settlement of args[0] as Settlement[]) runs.asked(process, settlement); }
@@ -211,6 +211,7 @@ export class Network {
         }
       });
     }
+    if (method === "readClaimed") process.lostTokens.delete(String(args[0]));
     if (method === "settle") this.#settled(process, args[0] as Settlement[], answer as WriteOutcome[]);
     if (method === "readClaims") {
       for (const ref of args[0] as ClaimRef[]) this.#readBack(process, ref, answer as ClaimState[]);
@@ -223,6 +224,8 @@ export class Network {
     settlements.forEach(({ orgId, id, token }, i) => {
       const record = runs.of(token, keyOf(orgId, id));
       if (outcomes[i] === "REFUSED") process.refusals.add(id);
+      // Finished by an earlier write whose answer was lost, and purged since.
+      if (this.#world.truth.finished.has(`${token}/${keyOf(orgId, id)}`)) return;
       if (outcomes[i] !== "REFUSED" || record === undefined || record.own !== null || record.run.signal.aborted) return;
       const known = process.refusalsTold.get(id) ?? 0;
       process.afterwards(() => {

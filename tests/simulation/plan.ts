@@ -66,6 +66,9 @@ export type ActionName =
   | "end-member"
   | "operator";
 
+/** How all kinds of a world retry. */
+export const RETRY = { baseMs: 300, capMs: 3_000 };
+
 const ALL_FATES: readonly Fate[] = ["refused", "lost", "hung", "late", "delayed", "vanished"];
 const ACTIONS: readonly (readonly [ActionName, number])[] = [
   ["crash", 9_000],

@@ -63,8 +63,8 @@ export class SimProcess implements Owner {
   readonly lost = new Set<string>();
   /** How many calls of each method are on their way. */
   readonly flying = new Map<string, number>();
-  /** Claims (token, org and id) whose settlement is on its way (infinite), or when it was answered. */
-  readonly settling = new Map<string, number>();
+  /** Tokens of claims whose answer was lost, until they were looked for. */
+  readonly lostTokens = new Set<string>();
   #wokeMs = -Infinity;
   #wokeMarkMs = -Infinity;
   #heldMs = 0;

@@ -130,9 +130,13 @@ export class Producer {
     return { notBefore: new Date(Math.round(this.#world.databaseMs() + random.between(-5_000, 8_000))) };
   }
 
-  #told({ ctx, item, options, askedMs }: Enqueued, { id, outcome }: EnqueueResult): void {
+  #told({ ctx, item, options, askedMs }: Enqueued, { id, outcome, item: found }: EnqueueResult): void {
     this.#world.guard(() => {
       this.#world.told(`${ctx.orgId}/${item.idempotencyKey}`, id);
+      const { org } = (found?.payload ?? {}) as { org?: string };
+      must(org === undefined || org === ctx.orgId, "isolation", () => `an enqueue was told of another org's item`);
+      const known = this.#world.truth.history.everItems.has(keyOf(ctx.orgId, id));
+      must(known, "nothing lost", () => `an enqueue was told ${outcome} of an item that its org never had`);
       if (outcome !== "INSERTED") return;
       const row = this.#world.truth.created.get(keyOf(ctx.orgId, id));
       const name = this.#world.trace.name("item", id);

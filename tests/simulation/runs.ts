@@ -9,6 +9,7 @@ import { EMPTY_UUID } from "../../src/core/ids.ts";
 import type { Settlement } from "../../src/work/storage.ts";
 import type { WorkItem, WorkRun } from "../../src/work/types.ts";
 import { keyOf } from "./history.ts";
+import { RETRY } from "./plan.ts";
 import type { SimProcess } from "./process.ts";
 import { must } from "./transitions.ts";
 import type { Marks, TokenRecord, Truth } from "./truth.ts";
@@ -265,7 +266,8 @@ export class Runs {
     const ended = record !== undefined && record.end !== null && !record.abortedAtEnd;
     const fits = {
       done: () => ended && record.end === "returned",
-      retry: () => this.#failsRightly(record, ended) && record?.end !== "final" && !isLast(record),
+      retry: () =>
+        this.#failsRightly(record, ended) && record?.end !== "final" && !isLast(record) && isSpaced(record, settlement),
       failed: () => this.#failsRightly(record, ended) && (isLast(record) || (ended && record.end === "final")),
       back: () => this.#isGivenBackRightly(record, settlement, ended),
     }[to];
@@ -283,6 +285,13 @@ export class Runs {
     if (settlement.ran) return ended && record?.end === "deferred" && record.deferMs === settlement.delayMs;
     return record === undefined || (record.run.signal.aborted && causeOf(record) === "DRAINED");
   }
+}
+
+/** Between the floor and the exponential bound of its kind. */
+function isSpaced(record: RunRecord | undefined, settlement: Settlement): boolean {
+  if (record === undefined || settlement.to !== "retry") return false;
+  const mostMs = Math.min(RETRY.capMs, RETRY.baseMs * 2 ** (record.item.attempts - 1));
+  return settlement.delayMs >= 100 && settlement.delayMs <= mostMs;
 }
 
 function causeOf(record: RunRecord): string {

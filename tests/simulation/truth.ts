@@ -10,9 +10,6 @@ import type { SimProcess } from "./process.ts";
 import type { RunRecord } from "./runs.ts";
 import { type Trace, Violation } from "./trace.ts";
 
-/** Longer than any pause between two tries to write an outcome. */
-const PAUSE_MS = 3_000;
-
 /** What becomes of a call on its way. */
 export type Fate =
   /** Takes effect and is answered. */
@@ -83,6 +80,8 @@ export class Truth {
   readonly outboxRows = new Map<string, OtherRow>();
   /** Audit ids minted by dead letters, each with its item's org and id. */
   readonly auditIds = new Map<string, string>();
+  /** Claims (token, org and id) under which an item was finished. */
+  readonly finished = new Set<string>();
   /** How often each item was completed: never more than once. */
   readonly completions = new Map<string, number>();
   /** World time of the last turn of each sweep step. */
@@ -143,6 +142,7 @@ export class Truth {
     if (settlement.to === "failed") this.auditIds.set(settlement.auditId, keyOf(before.org_id, before.id));
     if (settlement.to !== "done" && settlement.to !== "failed") return;
     const key = keyOf(before.org_id, before.id);
+    this.finished.add(`${settlement.token}/${key}`);
     const count = (this.completions.get(key) ?? 0) + 1;
     this.completions.set(key, count);
     if (count > 1) throw new Violation("one completion", `${this.name(before)} was finished ${count} times`);
@@ -187,10 +187,10 @@ export class Truth {
       throw new Violation("forgotten", `${name} reached ${process.name}, which neither ran it nor handed it back`);
     }
     const record = this.runOf(String(row.claim_token), key);
-    if (record === undefined || record.end === null || record.own !== null || process.wokeLately()) return;
-    if (record.run.signal.aborted || process.wokeWithin(PAUSE_MS)) return;
-    // On its way, or a failed one will be followed by the next after a pause.
-    if ((process.settling.get(`${row.claim_token}/${key}`) ?? -Infinity) > this.nowMs() - PAUSE_MS) return;
-    throw new Violation("forgotten", `${process.name} has run ${name} and no longer tries to write its outcome`);
+    if (record === undefined || record.own !== null || record.run.signal.aborted) return;
+    // Held up meanwhile, it may have been refused already.
+    if (process.wokeSince(record.started.monotonicMs)) return;
+    const does = record.end === null ? "runs" : "has run";
+    throw new Violation("forgotten", `${process.name} ${does} ${name}, let its lease pass and was not told to stop`);
   }
 }

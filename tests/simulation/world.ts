@@ -114,7 +114,7 @@ export class World {
       worldMs: this.scheduler.nowMs,
       hash: this.trace.hash(),
       failure: this.#failure,
-      last: this.trace.last(400),
+      last: this.trace.last(120),
       seen: this.truth.seen,
     };
   }
