@@ -213,7 +213,9 @@ function checkSettled(effect: Effect, items: readonly ItemChange[], truth: Truth
       must(after.audit_id === settlement.auditId, "audit", () => `${name} is a dead letter without its audit id`);
     }
     if (settlement.to === "retry" || settlement.to === "back") {
-      const at = effect.nowMs + settlement.delayMs;
+      // What never ran to an end keeps its place.
+      const inPlace = settlement.to === "back" && !settlement.ran && settlement.delayMs === 0;
+      const at = inPlace ? before.available_at : effect.nowMs + settlement.delayMs;
       must(after.available_at === at, "delay", () => `${name} is due at ${after.available_at}, not ${at}`);
     }
     const kept = settlement.to === "failed" || (settlement.to === "back" && !settlement.ran) ? before.expiries : 0;
@@ -255,7 +257,8 @@ function checkRequeued({ call, nowMs }: Effect, items: readonly ItemChange[], tr
     );
     must(!exhausted || after.audit_id !== null, "audit", () => `${name} is a dead letter without an audit id`);
     const delayMs = after.available_at - nowMs;
-    const fits = before.expiries === 0 ? delayMs === 0 : delayMs >= 100 && delayMs <= policy.capMs;
+    const inPlace = after.available_at === before.available_at;
+    const fits = before.expiries === 0 ? inPlace : delayMs >= 100 && delayMs <= policy.capMs;
     must(exhausted || fits, "delay", () => `${name} expired for time ${after.expiries} and waits ${delayMs} ms`);
     truth.expired(before);
   }
