@@ -3,7 +3,8 @@
  *
  * @module
  */
-import { type Mutation, MUTATIONS } from "./mutations.ts";
+import { MUTATIONS } from "./mutations.ts";
+import type { Mutation } from "./mutations_storage.ts";
 
 const ROOT = new URL("../../", import.meta.url).pathname;
 const TABLE = new URL("mutations.md", import.meta.url);
