@@ -54,7 +54,7 @@ export class Actions {
         void process.drain(random.chance(0.2));
         return this.#world.respawn(process);
       case "outage": {
-        const ms = random.skewed(plan.leaseMs / 2, plan.leaseMs * 2);
+        const ms = random.between(0.2, 2) * plan.leaseMs;
         const cut = random.chance(0.4) ? workers : [process];
         return this.#cutOff(cut, ms);
       }

@@ -23,9 +23,10 @@ import type { World } from "./world.ts";
 
 /** What becomes of calls while their process is cut off. */
 const CUT_OFF: readonly (readonly [Fate, number])[] = [
-  ["refused", 0.25],
-  ["vanished", 0.25],
-  ["hung", 0.2],
+  ["refused", 0.15],
+  ["vanished", 0.2],
+  ["hung", 0.15],
+  ["slow", 0.2],
   ["delayed", 0.15],
   ["late", 0.15],
 ];
@@ -69,7 +70,7 @@ export class Network {
     if (fate !== "ok" && !disturbs && method === "extendLeases") process.renewalsFailed++;
     if (disturbs) process.disturb(1);
     if (fate !== "ok") truth.count(`fate ${fate}`);
-    const { thereMs, backMs, awayMs } = this.#delays(fate);
+    const { thereMs, backMs, awayMs } = this.#delays(fate, process);
     process.fly(method, 1);
     return new Promise((resolve, reject) => {
       const arrive = (ms: number, what: string, then: () => void) =>
@@ -89,7 +90,7 @@ export class Network {
       if (fate === "refused") return void lose(thereMs, "not-executed");
       if (fate === "vanished") return void lose(awayMs, "unknown");
       if (fate === "delayed") lose(thereMs, "unknown");
-      scheduler.after(fate === "delayed" ? awayMs : thereMs, null, () => {
+      scheduler.after(fate === "delayed" || fate === "slow" ? awayMs : thereMs, null, () => {
         if (process.gone && !survives) return;
         const done = this.#execute(call, real);
         if (fate === "delayed") return void done.catch(() => {});
@@ -123,11 +124,14 @@ export class Network {
     return "ok";
   }
 
-  #delays(fate: Fate): { thereMs: number; backMs: number; awayMs: number } {
+  #delays(fate: Fate, { cutOffUntilMs }: SimProcess): { thereMs: number; backMs: number; awayMs: number } {
     const { random, plan } = this.#world;
     const thereMs = random.skewed(plan.latencyMs, plan.latencyMs * 5);
     const backMs = random.skewed(plan.latencyMs, plan.latencyMs * 5);
-    const awayMs = fate === "ok" ? 0 : random.skewed(plan.leaseMs / 2, plan.leaseMs * 2.5);
+    // While a process is cut off, mostly for longer than a lease.
+    const cutOff = cutOffUntilMs > this.#world.scheduler.nowMs;
+    const away = cutOff ? random.between(0.2, 2.5) : random.skewed(0.5, 2.5);
+    const awayMs = fate === "ok" ? 0 : away * plan.leaseMs;
     return { thereMs, backMs, awayMs };
   }
 

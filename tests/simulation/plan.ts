@@ -69,7 +69,7 @@ export type ActionName =
 /** How all kinds of a world retry. */
 export const RETRY = { baseMs: 300, capMs: 3_000 };
 
-const ALL_FATES: readonly Fate[] = ["refused", "lost", "hung", "late", "delayed", "vanished"];
+const ALL_FATES: readonly Fate[] = ["refused", "lost", "hung", "late", "slow", "delayed", "vanished"];
 const ACTIONS: readonly (readonly [ActionName, number])[] = [
   ["crash", 9_000],
   ["freeze", 12_000],
@@ -95,7 +95,7 @@ const TEMPERS: readonly (readonly [Behaviour, number])[] = [
 /** Worlds in which nothing but one kind of call is struck, and hard: seed modulo eight, the method, its fates. */
 const STRIKES: readonly (readonly [number, string, Readonly<Partial<Record<Fate, number>>>])[] = [
   [1, "claim", { lost: 0.15 }],
-  [2, "settle", { late: 0.25, hung: 0.1 }],
+  [2, "settle", { late: 0.2, slow: 0.1, hung: 0.1 }],
   [3, "extendLeases", { late: 0.35, vanished: 0.15, hung: 0.1, refused: 0.1 }],
 ];
 
@@ -116,6 +116,8 @@ export function drawPlan(seed: number, random: Random): Plan {
       actions[name] = everyMs * random.between(0.5, 1.5);
     }
   }
+  if (seed % 8 >= 4) actions.outage = random.between(2_000, 6_000);
+  if (strikes === "claim") actions.drain = 6_000;
   if (calm) actions["end-member"] = 30_000;
   if (calm && random.chance(0.5)) actions.drain = 12_000;
   const tempers = TEMPERS.filter(() => random.chance(strikes === "settle" ? 0.9 : 0.5)).map(([b, w]) =>

@@ -61,6 +61,8 @@ export class SimProcess implements Owner {
   readonly refusalsTold = new Map<string, number>();
   /** Ids of items whose lease it gave up. */
   readonly lost = new Set<string>();
+  /** Whether renewals and claims are always answered in this world. */
+  readonly onlySettlementsFail: boolean;
   /** How many calls of each method are on their way. */
   readonly flying = new Map<string, number>();
   /** Tokens of claims whose answer was lost, until they were looked for. */
@@ -81,6 +83,7 @@ export class SimProcess implements Owner {
     const { scheduler, random, plan, network, db } = world;
     this.leaseMs = plan.leaseMs;
     this.capacity = plan.capacity;
+    this.onlySettlementsFail = plan.strikes === "settle";
     this.clock = new ProcessClock({ scheduler, random, owner: this }, {
       skewMs: random.between(-1, 1) * plan.skewMs,
       rate: 1 + random.between(-1, 1) * plan.drift,
@@ -253,7 +256,9 @@ export class SimProcess implements Owner {
       must(tookMs <= boundMs, "drain", () => `${this.name} took ${Math.round(tookMs)} ms to drain, at most ${boundMs}`);
       if (this.disturbedSince(fromMs - this.leaseMs * 3)) return;
       const held = [...truth.history.items.values()].filter(({ status, claim_token }) =>
-        status === "claimed" && truth.tokens.get(String(claim_token))?.call.process === this
+        // A claim whose answer is lost while it drains is left to expire.
+        status === "claimed" && !this.lostTokens.has(String(claim_token)) &&
+        truth.tokens.get(String(claim_token))?.call.process === this
       );
       const ours = held.filter((row) => this.#world.runs.of(String(row.claim_token), keyOfRow(row))?.own !== "back");
       must(

@@ -220,11 +220,25 @@ export class Runs {
     must(asked, "deaf", () => `${name} was told to stop ${Math.round(deafMs)} ms ago and still holds its item`);
   }
 
+  /** Where nothing but settlements is struck, a lease is kept until its outcome is written. */
+  #checkLetGo(record: RunRecord): void {
+    const { item, key, token, process } = record;
+    if (causeOf(record) !== "LEASE_LOST") return;
+    const row = this.#truth.history.items.get(key);
+    const held = row?.status === "claimed" && row.claim_token === token;
+    const kept = !held || !process.onlySettlementsFail || process.draining;
+    must(
+      kept,
+      "forgotten",
+      () => `${process.name} lost ${this.#truth.trace.name("item", item.id)} while it wrote its outcome`,
+    );
+  }
+
   /** A handler that listens was told to stop. */
   aborted(record: RunRecord): void {
     const { process, item } = record;
     // Its outcome was on its way, and the renewal beside it was refused for it.
-    if (record.end !== null) return;
+    if (record.end !== null) return this.#checkLetGo(record);
     const cause = String((record.run.signal.reason as { abortCause?: unknown })?.abortCause);
     record.cause = cause;
     record.abortedMs = process.marks().monotonicMs;

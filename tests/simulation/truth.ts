@@ -22,6 +22,8 @@ export type Fate =
   | "hung"
   /** Takes effect and is answered late. */
   | "late"
+  /** Stuck on its way: takes effect late, and is answered then. */
+  | "slow"
   /** Given up on, and takes effect afterwards. */
   | "delayed"
   /** Never takes effect, and nobody can tell. */
