@@ -3,10 +3,11 @@
  *
  * @module
  */
+import { fileURLToPath } from "node:url";
 import { MUTATIONS } from "./mutations.ts";
 import type { Mutation } from "./mutations_storage.ts";
 
-const ROOT = new URL("../../", import.meta.url).pathname;
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const TABLE = new URL("mutations.md", import.meta.url);
 const COPIED = ["src", "migrations", "tests/simulation", "deno.json", "deno.lock"];
 /** A mutation that makes a world spin for ever is found by its not ending. */
