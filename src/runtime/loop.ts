@@ -4,6 +4,7 @@
  * @module
  */
 import type { RequestContext } from "../core/context.ts";
+import { UnavailableError } from "../core/errors.ts";
 import type { ClaimedItem } from "../work/types.ts";
 import type { Health } from "./health.ts";
 import type { LeaseKeeper } from "./lease_keeper.ts";
@@ -45,6 +46,8 @@ export class Loop {
   #asked = 0;
   /** Items moved into reach beside a claim, which the next one is to find. */
   #promoted = 0;
+  /** Whether the last claim may have taken effect although it failed: the next one looks for what it took. */
+  #unsure = false;
   /** Whether the last claim was large and came back full. */
   #busy = false;
   #second: Promise<void> | null = null;
@@ -147,7 +150,9 @@ export class Loop {
 
   /** How many items to ask for now. */
   #room(): number {
-    return Math.min(this.runs.room() - this.#asked, CLAIM_BATCH);
+    const room = Math.min(this.runs.room() - this.#asked, CLAIM_BATCH);
+    // A lost claim is looked for by a full worker too, which hands back what it finds: left alone it would expire.
+    return this.#unsure ? Math.max(room, 1) : room;
   }
 
   async #slotFreed(): Promise<void> {
@@ -166,10 +171,14 @@ export class Loop {
     try {
       const sentAt = { monotonicMs: clock.monotonic(), wallMs: clock.now() };
       const claimed = await managers.work.claim(this.#rctx, { lane, kinds, worker, leaseMs, limit, order });
+      this.#unsure = false;
       this.#health.answered("claim");
       // Due now and not taken here: others may have slept past it.
       if (promoted > claimed.length) void this.#o.topics.publish("WORK_AVAILABLE", { lane: null });
       taken = this.#take({ sentAt, claimed });
+    } catch (error) {
+      this.#unsure ||= error instanceof UnavailableError && error.outcome === "unknown";
+      throw error;
     } finally {
       // From here on they count as held.
       this.#asked -= limit;

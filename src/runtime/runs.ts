@@ -107,9 +107,13 @@ export class Runs {
     const [lone, ...others] = suspects;
     if (lone !== undefined) {
       this.#lone = lone;
-      await this.#giveBack(this.#ahead.takeAll(), BESIDE_LONE);
-      await this.returnUnstarted(others, "handed back: it runs with nothing beside it");
-      void this.#runAlone(lone, sentAt);
+      // Its lease is kept from here on: the hand-backs that go ahead of it may wait long for their answers.
+      const run = this.#add(lone, sentAt);
+      await Promise.all([
+        this.#giveBack(this.#ahead.takeAll(), BESIDE_LONE),
+        this.returnUnstarted(others, "handed back: it runs with nothing beside it"),
+      ]);
+      void this.#runAlone(run);
     }
     this.#o.metrics.set("laneway_items_running", this.#running);
     return claimed.length;
@@ -222,12 +226,16 @@ export class Runs {
    * attempt, else until its lease was renewed while it ran. Most claims expire in an outage of the database, a whole
    * worker's at once; run one after the other to their ends they would close the lane for the sum of their lengths.
    */
-  async #runAlone(claimed: ClaimedItem, sentAt: { monotonicMs: number; wallMs: number }): Promise<void> {
+  async #runAlone(run: Run): Promise<void> {
     const { clock, leaseMs } = this.#o;
-    const run = this.#add(claimed, sentAt);
+    const { claimed } = run;
     const untilMs = clock.monotonic() + leaseMs;
     while (this.#runs.size > 1 && clock.monotonic() < untilMs && !this.#stop.aborted) {
       await this.#changed.within(Math.max(untilMs - clock.monotonic(), 1), { clock, stop: this.#stop });
+    }
+    // Claimed ahead, it may still find no slot free.
+    while (this.#running >= this.#o.capacity && run.cause === null && !this.#stop.aborted) {
+      await this.#changed.within(leaseMs, { clock, stop: this.#stop });
     }
     if (this.#stop.aborted) run.abort("DRAINED", "the worker is stopping");
     const ended = this.#begin(run);

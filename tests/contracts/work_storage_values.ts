@@ -158,6 +158,20 @@ export const VALUE_CASES: Cases<WorkHarness> = {
     assert.deepEqual(outcomes.sort(), ["REFUSED", "WRITTEN"]);
     assert.ok((await read(h, other)).attempts <= 1);
   },
+  "of two completions of an item in one batch only the claim at hand's is told as written": async (h) => {
+    for (const order of [0, 1]) {
+      const first = await claimedOne(h);
+      await h.storage.settle([{ ...ref(first), to: "back", delayMs: 0, note: null, ran: false }]);
+      const token = newId();
+      const { lane, kind } = first.item;
+      const [again] = await h.storage.claim({ lane, kinds: [kind], worker: "w", leaseMs: LEASE_MS, limit: 1, token });
+      assert.equal(again?.item.id, first.item.id);
+      const stale = { ...ref(first), to: "done" } as const;
+      const held = { ...ref(first), token, to: "done" } as const;
+      const outcomes = await h.storage.settle(order === 0 ? [stale, held] : [held, stale]);
+      assert.deepEqual(outcomes, order === 0 ? ["REFUSED", "WRITTEN"] : ["WRITTEN", "REFUSED"]);
+    }
+  },
   "batches of nothing answer with nothing": async (h) => {
     assert.deepEqual(await h.storage.createItems(newId(), []), []);
     assert.deepEqual(await h.storage.settle([]), []);

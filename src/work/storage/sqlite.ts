@@ -309,8 +309,9 @@ function settleDone(s: SqliteSession, refs: readonly ClaimRef[]): WriteOutcome[]
   return refs.map((ref) => {
     const row = readState(s, ref);
     if (row === undefined) return "REFUSED";
-    // Of two writes under one claim the second repeats the first.
-    return written.delete(row.rowid ?? null) ? "WRITTEN" : repeated(row, ref, "done");
+    // Of two writes under one claim the second repeats the first; one under an earlier claim did not write.
+    const wrote = row.claim_token === ref.token && written.delete(row.rowid ?? null);
+    return wrote ? "WRITTEN" : repeated(row, ref, "done");
   });
 }
 
