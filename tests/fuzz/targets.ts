@@ -1,0 +1,10 @@
+/**
+ * Everything that is given bad input.
+ *
+ * @module
+ */
+import { payloadTarget } from "./payload_target.ts";
+import type { Target } from "./target.ts";
+
+// deno-lint-ignore no-explicit-any -- each has inputs of its own, which nobody but itself looks into.
+export const TARGETS: readonly Target<any>[] = [payloadTarget];
