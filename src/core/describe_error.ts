@@ -42,6 +42,19 @@ export function showValue(value: unknown): string {
   }
 }
 
+/** A text as it is shown within a message, in quotes: at most 200 characters, line ends and other controls escaped. */
+export function quoteText(text: string): string {
+  return boundText(JSON.stringify(text), 200);
+}
+
+/**
+ * One line for a terminal, at most `MAX_ERROR_LENGTH` characters: what would end it or move the cursor becomes a space, so
+ * that input which is quoted can neither pass for further lines nor change those before.
+ */
+export function oneLine(text: string): string {
+  return boundText(text, MAX_ERROR_LENGTH).replaceAll(/\s*[\p{Cc}\u2028\u2029]+\s*/gu, " ").trim();
+}
+
 /** Cuts text to `max` UTF-16 units, saying how much was cut, and replaces what Postgres cannot store. */
 export function boundText(text: string, max: number): string {
   const cut = text.length > max ? `${text.slice(0, max - 40)}… (${text.length - max + 40} more characters)` : text;
