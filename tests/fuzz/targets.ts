@@ -4,9 +4,10 @@
  * @module
  */
 import { flagTarget } from "./flag_target.ts";
+import { httpTarget } from "./http_target.ts";
 import { ndjsonTarget } from "./ndjson_target.ts";
 import { payloadTarget } from "./payload_target.ts";
 import type { Target } from "./target.ts";
 
 // deno-lint-ignore no-explicit-any -- each has inputs of its own, which nobody but itself looks into.
-export const TARGETS: readonly Target<any>[] = [payloadTarget, flagTarget, ndjsonTarget];
+export const TARGETS: readonly Target<any>[] = [payloadTarget, flagTarget, ndjsonTarget, httpTarget];
