@@ -102,7 +102,10 @@ async function route(request: Request, options: HttpOptions): Promise<Response> 
   if (request.method !== "GET" && request.method !== "HEAD") {
     return answer(405, { ok: false, reasons: ["only GET and HEAD are answered here"] }, { allow: "GET, HEAD" });
   }
-  switch (new URL(request.url).pathname) {
+  switch (URL.parse(request.url)?.pathname) {
+    case undefined:
+      // Whatever its Host header says stands in there.
+      return answer(400, { ok: false, reasons: ["the request names no address that can be read"] });
     case "/":
       return answer(200, { worker: options.version, paths: ["/healthz", "/livez", "/readyz", "/metrics"] });
     case "/livez":

@@ -76,7 +76,7 @@ function makeNamed(how: Exclude<Made, readonly unknown[]>): unknown {
       return made;
     }
     case "getter":
-      return Object.defineProperty({}, "got", { get: () => 7, enumerable: true });
+      return Object.defineProperty({}, "got", { get: () => 7, enumerable: true, configurable: true });
   }
 }
 

@@ -106,13 +106,12 @@ export const MUTATIONS: readonly Mutation[] = [
       "and (select 1 from queue.work_history h where h.org_id = $1::uuid and h.id = i.id) is null",
       "",
     ],
-    ["clearing an audit entry asks for no id", "and w.audit_id = r.audit_id for update", "for update"],
   ]),
   ...of("postgres", "storage/claim_sql.ts", [
     [
       "several kinds are merged by time before priority",
-      "order by h.priority, h.available_at, h.id limit $3::int + 50",
-      "order by h.available_at, h.id limit $3::int + 50",
+      "order by head.priority, head.available_at, head.id limit",
+      "order by head.available_at, head.id limit",
     ],
     ["a claim does not count", "claims = w.claims + 1", "claims = w.claims"],
   ]),
