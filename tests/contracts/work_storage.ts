@@ -518,6 +518,21 @@ const CASES: Cases<WorkHarness> = {
     const statuses = await Promise.all([a, b, c, d].map(async ({ item }) => (await read(h, orgId, item.id)).status));
     assert.deepEqual(statuses, ["done", "queued", "claimed", "queued"]);
   },
+  "of two completions of one item in one batch the one under its stale claim is refused, whichever comes first": async (
+    h,
+  ) => {
+    const inLane = lane();
+    const orgId = newId();
+    for (const staleFirst of [true, false]) {
+      await put(h, orgId, { lane: inLane });
+      const stale = await claimOne(h, inLane);
+      await h.storage.settle([back(stale)]);
+      const holder = await claimOne(h, inLane);
+      const both = [done(stale), done(holder)];
+      const outcomes = await h.storage.settle(staleFirst ? both : both.reverse());
+      assert.deepEqual(outcomes, staleFirst ? ["REFUSED", "WRITTEN"] : ["WRITTEN", "REFUSED"]);
+    }
+  },
   "extendLeases() moves the lease on from the database's now and spends nothing": async (h) => {
     const inLane = lane();
     const orgId = newId();
