@@ -93,7 +93,7 @@ export async function fuzz<I>(target: Target<I>, options: FuzzRun): Promise<Fuzz
     );
     const report = { kept: corpus.length, runs: details.numRuns, seconds: seconds(), seed: details.seed };
     if (!details.failed) return { ...report, failure: null };
-    const again = `deno task fuzz --target ${target.name} --seed ${details.seed} --path ${details.counterexamplePath}`;
+    const again = `deno task fuzz --target ${target.name} --seed=${details.seed} --path ${details.counterexamplePath}`;
     const why = (details.errorInstance as Error | null)?.message ?? "it ended early";
     return { ...report, failure: { input: details.counterexample?.[0], text: `${why}\nRun it again: ${again}` } };
   } finally {

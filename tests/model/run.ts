@@ -92,7 +92,7 @@ function failureOf(details: fc.RunDetails<[boolean, Iterable<Step>]>, { stores }
   const shown = String(sequence);
   const replayPath = /replayPath="([^"]*)"/.exec(shown)?.[1] ?? "";
   const again =
-    `deno task model --store ${stores.join(",")} --seed ${details.seed} --path ${details.counterexamplePath} ` +
+    `deno task model --store ${stores.join(",")} --seed=${details.seed} --path ${details.counterexamplePath} ` +
     `--replay "${replayPath}"`;
   const error = details.errorInstance instanceof Error ? details.errorInstance.message : String(details.errorInstance);
   return `seed ${details.seed}, path ${details.counterexamplePath}, ${details.numShrinks} shrinks\n` +

@@ -24,7 +24,7 @@ Deno.test("what a seed fails at is shown with what runs it again, and it fails t
   const first = await runModel(broken);
   assert.match(
     first.failure ?? "",
-    /seed 1, path [\d:]+.*Run it again: deno task model --store memory --seed 1 --path/s,
+    /seed 1, path [\d:]+.*Run it again: deno task model --store memory --seed=1 --path/s,
   );
   const [, path = "", replayPath = ""] = /--path (\S+) --replay "([^"]*)"/.exec(first.failure ?? "") ?? [];
   const again = await runModel({ ...broken, path, replayPath });
