@@ -5,9 +5,10 @@
  * @module
  */
 import assert from "node:assert/strict";
+import { isDeepStrictEqual } from "node:util";
 import fc from "fast-check";
 import { enqueueLines } from "../../src/cli/enqueue.ts";
-import { ANY, openManagers } from "../support/managers_rig.ts";
+import { ANY, type ManagersRig, openManagers } from "../support/managers_rig.ts";
 import type { Engine } from "../support/stores.ts";
 import { bytesOf, make, objects, oddText, type Recipe, recipes } from "./recipes.ts";
 import type { Session, Target } from "./target.ts";
@@ -15,6 +16,8 @@ import type { Session, Target } from "./target.ts";
 const LIMIT_BYTES = 2_048;
 
 interface Input {
+  /** Default SQLite in memory. */
+  readonly engine?: Engine;
   readonly lines: readonly Line[];
   /** How many bytes come at once. */
   readonly chunk: number;
@@ -76,6 +79,7 @@ const line: fc.Arbitrary<Line> = fc.oneof(
 );
 
 const inputs: fc.Arbitrary<Input> = fc.record({
+  engine: fc.constantFrom<Engine>("sqlite :memory:", "sqlite :memory:", "sqlite :memory:", "postgres"),
   lines: fc.array(line, { minLength: 1, maxLength: 12 }),
   chunk: fc.constantFrom(1, 7, 1_000, 65_536),
   end: fc.constantFrom("\n" as const, "\r\n" as const),
@@ -87,47 +91,50 @@ export const ndjsonTarget: Target<Input> = {
   behaviour:
     "each line of any NDJSON is told as inserted, already there or refused, and counted; refused ones write nothing",
   inputs,
-  open: () => open("sqlite :memory:"),
+  open,
 };
 
-async function open(engine: Engine): Promise<Session<Input>> {
-  const rig = await openManagers(engine, { payloadLimitBytes: LIMIT_BYTES });
-  const app = { type: "CLI", version: "fuzz@1" } as const;
-  const count = async (table: string) => {
-    const [row] = await rig.test.sql(`select count(*) as n from ${rig.test.table(table)}`);
-    return Number(row?.n);
+async function open(): Promise<Session<Input>> {
+  const rigs = {
+    memory: await openManagers("sqlite :memory:", { payloadLimitBytes: LIMIT_BYTES }),
+    postgres: await openManagers("postgres", { payloadLimitBytes: LIMIT_BYTES }),
   };
   return {
-    async run(input) {
-      const org = await rig.managers.tenancy.createOrg(rig.rctx, { name: "Org" });
-      const bytes = encode(input, org.id);
-      const told = async () => {
-        const said: string[] = [];
-        const source = inChunks(bytes, input.chunk);
-        const defaults = { kind: ANY.name };
-        const deps = { managers: rig.managers, app, print: (text: string) => void said.push(text) };
-        return { said, summary: await enqueueLines(source, { ...deps, defaults, payloadLimitBytes: LIMIT_BYTES }) };
-      };
-      const before = [await count("queue.work_items"), await count("queue.work_keys")];
-      const first = await told();
-      checkTold(first.said, bytes);
-      const written = [await count("queue.work_items"), await count("queue.work_keys")].map((n, i) =>
-        n - (before[i] ?? 0)
-      );
-      assert.deepEqual(written, [first.summary.inserted, first.summary.inserted], "rows and keys are those inserted");
-      assert.deepEqual(tally(first.said), first.summary, "the lines and their sum");
-      const again = await told();
-      const { inserted, existing, refused } = first.summary;
-      assert.deepEqual(again.summary, { inserted: 0, existing: existing + inserted, refused }, "the same file again");
-      for (const id of idsOf(first.said)) {
-        const [row] = await rig.test.sql(
-          `select payload from ${rig.test.table("queue.work_items")} where id = '${id}'`,
-        );
-        assert.ok(isGiven(input, String(row?.payload)), `stored is none of the payloads given: ${row?.payload}`);
-      }
+    run: (input) => enqueueTwice(input.engine === "postgres" ? rigs.postgres : rigs.memory, input),
+    async close() {
+      for (const rig of Object.values(rigs)) await rig.close();
     },
-    close: () => rig.close(),
   };
+}
+
+async function enqueueTwice(rig: ManagersRig, input: Input): Promise<void> {
+  const org = await rig.managers.tenancy.createOrg(rig.rctx, { name: "Org" });
+  const app = { type: "CLI", version: "fuzz@1" } as const;
+  const count = async (table: string) => {
+    const [row] = await rig.test.sql(`select count(*) as n from ${rig.test.table(table)} where org_id = '${org.id}'`);
+    return Number(row?.n);
+  };
+  const bytes = encode(input, org.id);
+  const told = async () => {
+    const said: string[] = [];
+    const source = inChunks(bytes, input.chunk);
+    const defaults = { kind: ANY.name };
+    const deps = { managers: rig.managers, app, print: (text: string) => void said.push(text) };
+    return { said, summary: await enqueueLines(source, { ...deps, defaults, payloadLimitBytes: LIMIT_BYTES }) };
+  };
+  const first = await told();
+  checkTold(first.said, bytes);
+  const written = [await count("queue.work_items"), await count("queue.work_keys")];
+  assert.deepEqual(written, [first.summary.inserted, first.summary.inserted], "rows and keys are those inserted");
+  assert.deepEqual(tally(first.said), first.summary, "the lines and their sum");
+  const again = await told();
+  const { inserted, existing, refused } = first.summary;
+  assert.deepEqual(again.summary, { inserted: 0, existing: existing + inserted, refused }, "the same file again");
+  const ctx = await rig.managers.tenancy.serviceContext(rig.rctx, org.id);
+  for (const id of idsOf(first.said)) {
+    const { payload } = await rig.managers.work.read(ctx, id);
+    assert.ok(isGiven(input, payload), `stored is none of the payloads given: ${JSON.stringify(payload)}`);
+  }
 }
 
 function idsOf(said: readonly string[]): string[] {
@@ -135,11 +142,11 @@ function idsOf(said: readonly string[]): string[] {
 }
 
 /** Whether some line gave just this payload. */
-function isGiven({ lines }: Input, stored: string): boolean {
+function isGiven({ lines }: Input, stored: unknown): boolean {
   return lines.some((one) => {
     if (!("fields" in one)) return false;
     const given = asJson("payload" in one.fields ? make(one.fields.payload ?? {}) : {});
-    return given === stored;
+    return isDeepStrictEqual(JSON.parse(given), stored);
   });
 }
 

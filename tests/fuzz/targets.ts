@@ -12,6 +12,7 @@ import { payloadTarget } from "./payload_target.ts";
 import { restTarget } from "./rest_target.ts";
 import type { Target } from "./target.ts";
 
+/** All of them. */
 // deno-lint-ignore no-explicit-any -- each has inputs of its own, which nobody but itself looks into.
 export const TARGETS: readonly Target<any>[] = [
   payloadTarget,

@@ -11,9 +11,11 @@ import type { WorkModel } from "./work_model.ts";
 /** Audit ids that a caller mints begin so; others were minted by the storage. */
 export const AUDIT = "a0d17000";
 
+/** The orgs. */
 export const ORGS: readonly string[] = ["1", "2", "3"].map((n) => uuid(`0000000${n}`, 1));
 /** In different places of the order of turns, also behind its beginning. */
 export const KINDS = ["KIND_A", "KIND_B", "KIND_C"] as const;
+/** Lanes of every org. */
 export const LANES = ["default", "express"] as const;
 const KEYS = ["key", "KEY", "key ", "kéy", "ke\u0301y", "🚚", "'\";--\\", "k".repeat(200)];
 const PAYLOADS: readonly Payload[] = [{}, { n: 1.5, "": null, 'ü"\\': ["🚚", {}, []] }, { constructor: 0, list: [0] }];
@@ -41,6 +43,7 @@ const index = (length: number) => fc.nat({ max: length - 1 });
 const OWN_IDS = 10;
 const SHARED_IDS = 2;
 
+/** An item to create. */
 export const drawnItem: fc.Arbitrary<DrawnItem> = fc.record({
   id: index(OWN_IDS + SHARED_IDS),
   key: index(KEYS.length),
@@ -118,6 +121,7 @@ export interface DrawnRef {
   readonly wrong: "nothing" | "org" | "token" | "id";
 }
 
+/** A claim, mostly a late one. */
 export const drawnRef: fc.Arbitrary<DrawnRef> = fc.record({
   back: fc.oneof({ weight: 3, arbitrary: fc.nat({ max: 3 }) }, { weight: 1, arbitrary: fc.nat({ max: 30 }) }),
   wrong: fc.oneof(
