@@ -9,6 +9,8 @@
 export const MAX_ERROR_LENGTH = 2_000;
 
 const MAX_CAUSES = 4;
+/** Controls, separators of lines and paragraphs, and what turns the direction of text. */
+const UNSAFE = /\s*[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]+\s*/gu;
 
 /**
  * Describes a thrown value: never empty, never longer than `MAX_ERROR_LENGTH`, never throws, storable as text. URLs in it
@@ -52,7 +54,7 @@ export function quoteText(text: string): string {
  * that input which is quoted can neither pass for further lines nor change those before.
  */
 export function oneLine(text: string): string {
-  return boundText(text, MAX_ERROR_LENGTH).replaceAll(/\s*[\p{Cc}\u2028\u2029]+\s*/gu, " ").trim();
+  return boundText(text, MAX_ERROR_LENGTH).replaceAll(UNSAFE, " ").trim();
 }
 
 /** Cuts text to `max` UTF-16 units, saying how much was cut, and replaces what Postgres cannot store. */
