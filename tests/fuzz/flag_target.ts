@@ -167,7 +167,10 @@ async function checkProgram(flags: Input["flags"], env: Input["env"]): Promise<v
 function checkLines(errors: readonly string[]): void {
   assert.equal(errors.length, 1, errors.join(" | "));
   const [line = ""] = errors;
-  assert.ok(!/[\p{Cc}\u2028\u2029\u202a-\u202e]/u.test(line), `it holds what moves a terminal: ${JSON.stringify(line)}`);
+  assert.ok(
+    !/[\p{Cc}\u2028\u2029\u202a-\u202e]/u.test(line),
+    `it holds what moves a terminal: ${JSON.stringify(line)}`,
+  );
   assert.ok(line.length < 2_100, `a line of ${line.length} characters`);
 }
 

@@ -162,7 +162,10 @@ function tally(said: readonly string[]) {
 /** Every line that is not blank is told once, in order, in one line of text. */
 function checkTold(said: readonly string[], bytes: Uint8Array<ArrayBuffer>): void {
   const numbers = said.map((text) => {
-    assert.ok(!/[\p{Cc}\u2028\u2029\u202a-\u202e]/u.test(text), `it holds what moves a terminal: ${JSON.stringify(text)}`);
+    assert.ok(
+      !/[\p{Cc}\u2028\u2029\u202a-\u202e]/u.test(text),
+      `it holds what moves a terminal: ${JSON.stringify(text)}`,
+    );
     assert.ok(text.length < 1_500, `a line of ${text.length} characters`);
     return Number(/^line (\d+): (?:inserted [0-9a-f-]{36}$|already there [0-9a-f-]{36}$|refused: .)/.exec(text)?.[1]);
   });

@@ -11,8 +11,11 @@ import type { WorkModel } from "./work_model.ts";
 /** The storages of one run, and how they are used in it. */
 export interface World {
   readonly stores: readonly Store[];
-  /** Whether claims come of other processes, each with no memory of the last. */
-  readonly elsewhere: boolean;
+  /**
+   * Whether claims come of other processes, each with no memory of the last. One that knows its earlier claims may pass over
+   * what came back to a place before them, for 100 ms: from then on this is true.
+   */
+  elsewhere: boolean;
   /** Every id and every key that was named, behind its org: what is compared in the end. */
   readonly ids: Set<string>;
   readonly keys: Set<string>;

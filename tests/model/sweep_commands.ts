@@ -31,6 +31,7 @@ const requeueStale = fc.record({ org: fc.nat({ max: ORGS.length - 1 }), limit, p
       const stale = model.stale([orgId]);
       const most = decided(args.limit, stale.map(lease));
       const drawn = stale.slice(0, most).filter(({ item }) => item.expiries > 0 && item.attempts < item.maxAttempts);
+      if (stale.length > 0) world.elsewhere = true;
       const expected = model.requeueStale(orgId, most, args.policy);
       await ask(world, ({ storage }) => storage.requeueStale(orgId, most, args.policy), expected);
       for (const { item } of drawn) {

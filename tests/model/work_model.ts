@@ -138,7 +138,8 @@ export class WorkModel {
           this.#handBack(one, settlement.delayMs, { lastError: settlement.error, expiries: 0 });
           break;
         case "back":
-          this.#handBack(one, settlement.delayMs, {
+          // What never ran to an end, handed back at once, keeps its place.
+          this.#handBack(one, settlement.ran || settlement.delayMs > 0 ? settlement.delayMs : "in its place", {
             attempts: one.item.attempts - 1,
             note: settlement.note ?? one.item.note,
             expiries: settlement.ran ? 0 : one.item.expiries,
@@ -207,8 +208,10 @@ export class WorkModel {
         this.#finish(one, { status: "failed", claimToken: null, auditId: MINTED, lastError, expiries: expiries + 1 });
         counts.deadLettered++;
       } else {
-        const delayMs = expiries === 0 ? 0 : longestRetry(attempts, policy);
-        this.#handBack(one, delayMs, { lastError, expiries: expiries + 1 });
+        this.#handBack(one, expiries === 0 ? "in its place" : longestRetry(attempts, policy), {
+          lastError,
+          expiries: expiries + 1,
+        });
         counts.requeued++;
       }
     }
@@ -308,9 +311,9 @@ export class WorkModel {
     this.#sign(one);
   }
 
-  #handBack(one: ModelItem, delayMs: number, fields: Partial<WorkItem>): void {
-    const availableAt = new Date(this.nowMs + delayMs);
-    one.inReach = delayMs === 0;
+  #handBack(one: ModelItem, delay: number | "in its place", fields: Partial<WorkItem>): void {
+    const availableAt = delay === "in its place" ? one.item.availableAt : new Date(this.nowMs + delay);
+    one.inReach = availableAt.getTime() <= this.nowMs;
     this.#finish(one, { status: "queued", claimToken: null, availableAt, ...fields });
   }
 
