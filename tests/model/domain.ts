@@ -125,8 +125,8 @@ export interface DrawnRef {
 export const drawnRef: fc.Arbitrary<DrawnRef> = fc.record({
   back: fc.oneof({ weight: 3, arbitrary: fc.nat({ max: 3 }) }, { weight: 1, arbitrary: fc.nat({ max: 30 }) }),
   wrong: fc.oneof(
-    { weight: 12, arbitrary: fc.constant("nothing" as const) },
-    { weight: 1, arbitrary: fc.constantFrom("org" as const, "token" as const, "id" as const) },
+    { weight: 8, arbitrary: fc.constant("nothing" as const) },
+    { weight: 2, arbitrary: fc.constantFrom("org" as const, "token" as const, "token" as const, "id" as const) },
   ),
 });
 
@@ -139,8 +139,11 @@ export function refOf({ back, wrong }: DrawnRef, { claims }: WorkModel): ClaimRe
       return ref;
     case "org":
       return { ...ref, orgId: ORGS[(ORGS.indexOf(ref.orgId) + 1) % ORGS.length] ?? "" };
-    case "token":
-      return { ...ref, token: claims[0]?.token ?? none.token };
+    case "token": {
+      // Of another claim of the same item, where there was one.
+      const other = claims.find(({ orgId, id, token }) => orgId === ref.orgId && id === ref.id && token !== ref.token);
+      return { ...ref, token: (other ?? claims[0] ?? none).token };
+    }
     case "id":
       return { ...ref, id: claims[0]?.id ?? none.id };
   }

@@ -8,7 +8,7 @@
 import { type Mutation, MUTATIONS } from "./mutations.ts";
 
 /** Enough to find each of them; the report says in which sequence it was. */
-const RUNS = 2_000;
+const RUNS = 5_000;
 const COPIED = ["src", "tests", "migrations", "mod.ts", "testing.ts", "deno.json", "deno.lock"];
 
 const root = new URL("../../", import.meta.url).pathname;

@@ -18,6 +18,12 @@ Deno.test({
   },
 });
 
+Deno.test("many more sequences come to the same on the embedded store, which is quick", async () => {
+  const { failure, runs, seed } = await runModel({ stores: ["memory"], runs: 3_000, limitMs: 12_000 });
+  console.log(`${runs} sequences, seed ${seed}`);
+  assert.equal(failure, null, failure ?? "");
+});
+
 Deno.test("what a seed fails at is shown with what runs it again, and it fails there again", async () => {
   const stores = ["memory"] as const;
   const broken = { stores, runs: 200, seed: 1, tamper: true };
