@@ -19,7 +19,9 @@ try {
     .output();
   if (!success) throw new Error(`Cannot copy the tree to ${copy}`);
   const wanted = Deno.args[0] ?? "";
-  for (const mutation of MUTATIONS.filter(({ name }) => name.includes(wanted))) await tryOne(mutation);
+  const chosen = MUTATIONS.filter(({ name }) => name.includes(wanted));
+  if (chosen.length === 0) throw new Error(`Cannot find a mutation by "${wanted}": give part of a name`);
+  for (const mutation of chosen) await tryOne(mutation);
 } finally {
   await Deno.remove(copy, { recursive: true });
 }
