@@ -187,7 +187,9 @@ export class WorkModel {
   promote(limit: number): Promotion {
     const due = this.promotable().slice(0, limit);
     for (const one of due) one.inReach = true;
-    const ahead = this.#where(({ item }) => item.status === "queued" && item.availableAt.getTime() > this.nowMs);
+    const ahead = this.#where(({ item, inReach }) =>
+      item.status === "queued" && !inReach && item.availableAt.getTime() > this.nowMs
+    );
     const nextMs = Math.min(...ahead.map(({ item }) => item.availableAt.getTime()));
     return { promoted: due.length, nextDueInMs: ahead.length === 0 ? null : nextMs - this.nowMs };
   }
@@ -279,7 +281,11 @@ export class WorkModel {
   }
 
   takeSweepSteps(steps: readonly string[], intervalMs: number): string[] {
-    const free = steps.filter((step) => (this.steps.get(step) ?? -Infinity) <= this.nowMs - intervalMs);
+    const free = steps.filter((step) => {
+      const takenMs = this.steps.get(step) ?? -Infinity;
+      // A time from before the clock was set back does not count.
+      return takenMs <= this.nowMs - intervalMs || takenMs > this.nowMs + intervalMs;
+    });
     for (const step of free) this.steps.set(step, this.nowMs);
     return free;
   }
@@ -313,7 +319,7 @@ export class WorkModel {
 
   #handBack(one: ModelItem, delay: number | "in its place", fields: Partial<WorkItem>): void {
     const availableAt = delay === "in its place" ? one.item.availableAt : new Date(this.nowMs + delay);
-    one.inReach = availableAt.getTime() <= this.nowMs;
+    one.inReach = delay === "in its place" || delay === 0;
     this.#finish(one, { status: "queued", claimToken: null, availableAt, ...fields });
   }
 
