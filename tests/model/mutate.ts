@@ -11,7 +11,7 @@ import { type Mutation, MUTATIONS } from "./mutations.ts";
 const RUNS = 5_000;
 const COPIED = ["src", "tests", "migrations", "mod.ts", "testing.ts", "deno.json", "deno.lock"];
 
-const root = new URL("../../", import.meta.url).pathname;
+const root = fileURLToPath(new URL("../../", import.meta.url));
 const copy = await Deno.makeTempDir({ prefix: "laneway-mutants-" });
 let survived = 0;
 try {
