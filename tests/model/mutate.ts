@@ -5,6 +5,7 @@
  *
  * @module
  */
+import { fileURLToPath } from "node:url";
 import { type Mutation, MUTATIONS } from "./mutations.ts";
 
 /** Enough to find each of them; the report says in which sequence it was. */
