@@ -49,7 +49,11 @@ export const MUTATIONS: readonly Mutation[] = [
       "row.status === status",
     ],
     ["an id that exists under another key is inserted again", 'return "ID_EXISTS"', 'return "KEY_EXISTS"'],
-    ["of two completions in one batch the first is told that it wrote", "ours && written.delete", "written.delete"],
+    [
+      "of two completions in one batch the first is told that it wrote",
+      "row.claim_token === ref.token && written.delete",
+      "written.delete",
+    ],
     ["a first expiry waits", "Number(row.expiries) === 0 ? 0", "Number(row.expiries) > 5 ? 0"],
   ]),
   ...of("memory", "rules.ts", [["one attempt more than allowed", "attempts >= maxAttempts", "attempts > maxAttempts"]]),
