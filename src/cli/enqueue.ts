@@ -4,7 +4,7 @@
  * @module
  */
 import type { AppContext, OpContext, RequestContext } from "../core/context.ts";
-import { describeError } from "../core/describe_error.ts";
+import { describeError, oneLine } from "../core/describe_error.ts";
 import { NotFoundError, UnavailableError } from "../core/errors.ts";
 import { EMPTY_UUID } from "../core/ids.ts";
 import type { Managers } from "../managers.ts";
@@ -156,5 +156,6 @@ function settle(outcome: Outcome, result: EnqueueResult | Error): void {
 
 function refuse(outcome: Outcome, why: string): void {
   outcome.kind = "refused";
-  outcome.said = `refused: ${why}`;
+  // It quotes the line, which may hold anything.
+  outcome.said = `refused: ${oneLine(why)}`;
 }

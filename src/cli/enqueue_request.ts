@@ -29,7 +29,8 @@ const SHAPE = {
   id: uuid.optional(),
   kind: z.string(),
   key: z.string(),
-  payload: z.record(z.string(), z.unknown()),
+  // Handed on as it is: a copy key by key would lose one that is called "__proto__".
+  payload: z.custom<Payload>(isObject, "must be a JSON object"),
   target: uuid.optional(),
   lane: z.string().optional(),
   priority: z.number().optional(),
@@ -49,8 +50,11 @@ export function parseLine(text: string, defaults: LineDefaults): EnqueueRequest 
   } catch (error) {
     return `the line is no JSON: ${error instanceof Error ? error.message : error}`;
   }
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return "the line is no JSON object";
-  return parseRequest({ ...defaults, ...value });
+  return isObject(value) ? parseRequest({ ...defaults, ...value }) : "the line is no JSON object";
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** Checks a request's fields. Returns the request, or why it is refused. */
@@ -70,7 +74,7 @@ export function parseRequest(fields: Readonly<Record<string, unknown>>): Enqueue
       ...(line.id === undefined ? {} : { id: line.id }),
       kind: line.kind,
       idempotencyKey: line.key,
-      payload: line.payload as Payload,
+      payload: line.payload,
       ...(line.target === undefined ? {} : { targetId: line.target }),
       ...(line.lane === undefined ? {} : { lane: line.lane }),
       ...(line.priority === undefined ? {} : { priority: line.priority }),

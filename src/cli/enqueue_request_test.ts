@@ -34,3 +34,11 @@ Deno.test("parseLine() says what is wrong with a line, by the field's name", () 
   assert.match(String(parse({ notBefore: "tomorrow" })), /^notBefore: /);
   assert.match(String(parse({ delayMs: 1, notBefore: "2026-01-01T00:00:00Z" })), /exclude each other/);
 });
+
+Deno.test("a line's payload is handed on as it is, whatever its keys are called", () => {
+  const line =
+    `{"org":"01900000-0000-7000-8000-000000000001","kind":"K","key":"k","payload":{"__proto__":{"a":1},"b":2}}`;
+  const request = parseLine(line, {});
+  assert.ok(typeof request === "object", String(request));
+  assert.equal(JSON.stringify(request.item.payload), `{"__proto__":{"a":1},"b":2}`);
+});

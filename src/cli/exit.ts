@@ -4,7 +4,7 @@
  * @module
  */
 import { CommanderError } from "commander";
-import { describeError } from "../core/describe_error.ts";
+import { describeError, oneLine } from "../core/describe_error.ts";
 import { LanewayError, ValidationError } from "../core/errors.ts";
 import { UsageError } from "../runtime/usage_error.ts";
 
@@ -33,8 +33,4 @@ function usageLine(error: CommanderError): string {
   const line = oneLine(error.message.replace(/^error: /, ""));
   const known = !error.code.startsWith("commander.") || line.includes("Did you mean");
   return known ? line : `${line}; --help lists what there is`;
-}
-
-function oneLine(text: string): string {
-  return text.trim().replaceAll(/\s*\n\s*/g, " ");
 }

@@ -9,6 +9,8 @@
 export const MAX_ERROR_LENGTH = 2_000;
 
 const MAX_CAUSES = 4;
+/** Controls, separators of lines and paragraphs, and what turns the direction of text. */
+const UNSAFE = /\s*[\p{Cc}\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]+\s*/gu;
 
 /**
  * Describes a thrown value: never empty, never longer than `MAX_ERROR_LENGTH`, never throws, storable as text. URLs in it
@@ -40,6 +42,19 @@ export function showValue(value: unknown): string {
   } catch {
     return `a ${typeof value}`;
   }
+}
+
+/** A text as it is shown within a message, in quotes: at most 200 characters, line ends and other controls escaped. */
+export function quoteText(text: string): string {
+  return boundText(JSON.stringify(text), 200);
+}
+
+/**
+ * One line for a terminal, at most `MAX_ERROR_LENGTH` characters: what would end it or move the cursor becomes a space, so
+ * that input which is quoted can neither pass for further lines nor change those before.
+ */
+export function oneLine(text: string): string {
+  return boundText(text, MAX_ERROR_LENGTH).replaceAll(UNSAFE, " ").trim();
 }
 
 /** Cuts text to `max` UTF-16 units, saying how much was cut, and replaces what Postgres cannot store. */

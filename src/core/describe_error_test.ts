@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
-import { boundText, describeError, MAX_ERROR_LENGTH } from "./describe_error.ts";
+import { boundText, describeError, MAX_ERROR_LENGTH, oneLine, quoteText } from "./describe_error.ts";
 
 function check(text: string): void {
   assert.ok(text.length > 0 && text.length <= MAX_ERROR_LENGTH, `${text.length} characters`);
@@ -69,4 +69,11 @@ Deno.test("a URL in an error loses user, password, query and fragment, also in a
   );
   const plain = "a path/with:colon, 12:30, user@host, a?b#c, sqlite:./work.db";
   assert.equal(describeError(plain), plain);
+});
+
+Deno.test("what is quoted stays one line of bounded length that moves no cursor", () => {
+  assert.equal(oneLine("a\r\n  b\u001b[2J\u2028c\u0000 "), "a b [2J c\ufffd");
+  assert.ok(oneLine("x ".repeat(1_000_000)).length <= MAX_ERROR_LENGTH);
+  assert.equal(quoteText('a"\n'), '"a\\"\\n"');
+  assert.ok(quoteText("y".repeat(10_000)).length <= 200);
 });

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { quoteText } from "./describe_error.ts";
 import { ValidationError } from "./errors.ts";
 
 const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
@@ -19,13 +20,18 @@ export function parseDuration(text: string, field: string): number {
   if (match === null) {
     throw new ValidationError(
       field,
-      `Cannot read ${field} "${text}" as a duration: write a number and a unit (ms, s, m, h, d), for example 30s`,
+      `Cannot read ${field} ${
+        quoteText(text)
+      } as a duration: write a number and a unit (ms, s, m, h, d), for example 30s`,
     );
   }
   const ms = Number(match[1]) * (UNIT_MS[match[2] ?? ""] ?? NaN);
   const whole = Math.round(ms);
   if (!Number.isSafeInteger(whole) || Math.abs(whole - ms) > 1e-6) {
-    throw new ValidationError(field, `Cannot use ${field} "${text}": it is not a whole number of milliseconds`);
+    throw new ValidationError(
+      field,
+      `Cannot use ${field} ${quoteText(text)}: it is not a whole number of milliseconds`,
+    );
   }
   return whole;
 }

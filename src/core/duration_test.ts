@@ -36,7 +36,7 @@ Deno.test("parseDuration() refuses all else, naming field and value", () => {
     "1.2345ms",
     "NaNs",
     "Infinitys",
-    "9".repeat(400) + "d",
+    "9".repeat(150) + "d",
     "5s5s",
     ".5s",
     "5.s",

@@ -66,13 +66,7 @@ export async function migrateUp(
   const prepared = await prepareAll(chains);
   return await withMigratorLock(client, options, async () => {
     await ensureRoles(client);
-    const applied = new Map<string, AppliedMigration[]>();
-    // All are looked at before any is touched: a refusal leaves nothing half done.
-    for (const { name, steps } of prepared) {
-      const rows = await readApplied(client, name) ?? [];
-      assertMigratable(name, steps, rows);
-      applied.set(name, rows);
-    }
+    const applied = await readMigratable(client, prepared);
     const taken: MigrationStep[] = [];
     for (const { chain, name, steps } of prepared) {
       await ensureVersionTable(client, name);
@@ -97,11 +91,10 @@ export async function migrateDown(
 ): Promise<MigrationStep[]> {
   const prepared = (await prepareAll(chains)).filter(({ name }) => (options.chain ?? name) === name).reverse();
   return await withMigratorLock(client, options, async () => {
+    const applied = await readMigratable(client, prepared);
     const taken: MigrationStep[] = [];
     for (const { chain, name, steps } of prepared) {
-      const applied = await readApplied(client, name) ?? [];
-      assertMigratable(name, steps, applied);
-      const doomed = steps.slice(0, applied.length).reverse().slice(0, options.steps);
+      const doomed = steps.slice(0, applied.get(name)?.length ?? 0).reverse().slice(0, options.steps);
       for (const step of doomed) {
         await takeStep(client, { name, area: chain.area, step, script: downScript(name, step) }, options);
         taken.push({ chain: name, version: step.version, name: step.name });
@@ -173,6 +166,20 @@ export function describeStatus(status: ChainStatus): string {
 /** The chains of one area's database. */
 export function chainsOf(area: Area, chains: readonly MigrationChain[]): MigrationChain[] {
   return chains.filter((chain) => chain.area === area);
+}
+
+/** What the chains have had. All are looked at before any is touched: a refusal leaves nothing half done. */
+async function readMigratable(
+  client: PostgresClient,
+  prepared: readonly PreparedChain[],
+): Promise<ReadonlyMap<string, readonly AppliedMigration[]>> {
+  const applied = new Map<string, AppliedMigration[]>();
+  for (const { name, steps } of prepared) {
+    const rows = await readApplied(client, name) ?? [];
+    assertMigratable(name, steps, rows);
+    applied.set(name, rows);
+  }
+  return applied;
 }
 
 interface PreparedChain {

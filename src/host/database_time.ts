@@ -5,6 +5,8 @@
  */
 import type { Clock } from "../core/clock.ts";
 
+const LATEST_MS = Date.UTC(9999, 11, 31);
+
 /**
  * The database's time now: what the last answer told, and the monotonic time since it was read. A lower bound, as the
  * answer took its way, so that leases come out shorter and never longer. The machine's wall clock has no part in it.
@@ -17,9 +19,12 @@ export class DatabaseTime {
     this.#clock = clock;
   }
 
-  /** Notes what an answer told that was read just now. The latest counts: a database's clock may be set back. */
+  /**
+   * Notes what an answer told that was read just now. The latest counts: a database's clock may be set back. One that no
+   * database has, from which a delay would lead beyond the calendar, does not.
+   */
   note(databaseMs: number): void {
-    if (Number.isFinite(databaseMs)) this.#offsetMs = databaseMs - this.#clock.monotonic();
+    if (databaseMs >= 0 && databaseMs <= LATEST_MS) this.#offsetMs = databaseMs - this.#clock.monotonic();
   }
 
   /** Epoch milliseconds, whole; null before the first answer. */

@@ -173,11 +173,11 @@ export class RestClient {
   #judge(request: RestRequest, told: Exchanged, key: string): Met {
     const { status, json } = told;
     if (status >= 200 && status < 300) {
-      if (!Array.isArray(json) && !(status !== 200 && told.empty)) {
+      if (!isRows(json) && !(status !== 200 && told.empty)) {
         return noAnswer(request, new Error(`it answered ${status} with what is no list of rows`));
       }
       this.#keys.accepted(rightOf(request));
-      return { answer: { rows: Array.isArray(json) ? json : [], total: told.total } };
+      return { answer: { rows: isRows(json) ? json : [], total: told.total } };
     }
     const { code, message } = saidBy(json);
     // A guarded write that met no row: so some versions say it.
@@ -261,6 +261,10 @@ function hint(status: number): string {
     return ": redirects are not followed, as the key is for this server alone; fix the URL";
   }
   return "";
+}
+
+function isRows(json: unknown): json is RestRow[] {
+  return Array.isArray(json) && json.every((row) => typeof row === "object" && row !== null && !Array.isArray(row));
 }
 
 function saidBy(json: unknown): { readonly code: string; readonly message: string } {

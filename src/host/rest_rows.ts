@@ -41,7 +41,7 @@ export function toOwned(row: RestRow): OwnedItem {
     kind: text(row, "kind"),
     targetId: textOrNull(row, "target_id"),
     idempotencyKey: text(row, "idempotency_key"),
-    payload: row.payload as Payload,
+    payload: object(row, "payload"),
     lane: text(row, "lane"),
     status: text(row, "status") as WorkStatus,
     priority: number(row, "priority"),
@@ -80,6 +80,12 @@ export function number(row: RestRow, column: string): number {
 export function date(row: RestRow, column: string): Date {
   const value = new Date(text(row, column));
   return Number.isNaN(value.getTime()) ? wrong(column, "time") : value;
+}
+
+function object(row: RestRow, column: string): Payload {
+  const value = row[column];
+  const fits = typeof value === "object" && value !== null && !Array.isArray(value);
+  return fits ? value as Payload : wrong(column, "object");
 }
 
 function textOrNull(row: RestRow, column: string): string | null {

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { quoteText } from "../core/describe_error.ts";
 import { parseDuration } from "../core/duration.ts";
 import { ValidationError } from "../core/errors.ts";
 import type { FlagSpec } from "./flags.ts";
@@ -90,5 +91,5 @@ export function parseSize(text: string, label: string): number {
 }
 
 function refuse(label: string, text: string, why: string): UsageError {
-  return new UsageError(`Cannot use ${label} ${JSON.stringify(text)}: ${why}`);
+  return new UsageError(`Cannot use ${label} ${quoteText(text)}: ${why}`);
 }

@@ -33,7 +33,7 @@ export interface HttpServer {
   /** Where it listens: `0.0.0.0:9464`, which others reach too, is told apart from `127.0.0.1:9464`. */
   readonly address: string;
   readonly port: number;
-  /** Stops listening; open requests get one second. */
+  /** Stops listening; open requests get one second. Whoever holds half a request then is left to the end of the process. */
   stop(): Promise<void>;
 }
 
@@ -45,8 +45,7 @@ const STOP_MS = 1_000;
  * @throws {SettingsError} The port is taken or may not be had; the message names the flags.
  */
 export function startHttp(options: HttpOptions): HttpServer {
-  const abort = new AbortController();
-  const server = listen(options, abort.signal);
+  const server = listen(options);
   const port = server.addr.port;
   const at = (host: string) => `${host.includes(":") ? `[${host}]` : host}:${port}`;
   return {
@@ -54,10 +53,12 @@ export function startHttp(options: HttpOptions): HttpServer {
     address: at(options.host),
     port,
     async stop() {
-      // Aborted only when a request will not end: an abort after a clean shutdown throws where nobody catches it.
-      const timer = setTimeout(() => abort.abort(), STOP_MS);
-      await server.shutdown().catch(() => {});
+      // A client that never ends its request holds `shutdown` up for ever, and an abort then throws where nobody catches it.
+      let timer: ReturnType<typeof setTimeout> | undefined;
+      const late = new Promise<void>((resolve) => timer = setTimeout(resolve, STOP_MS));
+      await Promise.race([server.shutdown().catch(() => {}), late]);
       clearTimeout(timer);
+      server.unref();
     },
   };
 }
@@ -68,12 +69,11 @@ export function reachableHost(host: string): string {
   return host === "::" ? "::1" : host;
 }
 
-function listen(options: HttpOptions, signal: AbortSignal): Deno.HttpServer<Deno.NetAddr> {
+function listen(options: HttpOptions): Deno.HttpServer<Deno.NetAddr> {
   try {
     return Deno.serve({
       hostname: options.host,
       port: options.port,
-      signal,
       onListen: () => {},
       onError: (error) => {
         options.logger.error("http.failed", { error: describeError(error) });
@@ -102,7 +102,10 @@ async function route(request: Request, options: HttpOptions): Promise<Response> 
   if (request.method !== "GET" && request.method !== "HEAD") {
     return answer(405, { ok: false, reasons: ["only GET and HEAD are answered here"] }, { allow: "GET, HEAD" });
   }
-  switch (new URL(request.url).pathname) {
+  switch (URL.parse(request.url)?.pathname) {
+    case undefined:
+      // Whatever its Host header says stands in there.
+      return answer(400, { ok: false, reasons: ["the request names no address that can be read"] });
     case "/":
       return answer(200, { worker: options.version, paths: ["/healthz", "/livez", "/readyz", "/metrics"] });
     case "/livez":

@@ -95,6 +95,43 @@ Deno.test("a handler that fails answers 500 without telling what failed", async 
   }
 });
 
+Deno.test("it stops though a client holds half a request, or an answer never comes", async () => {
+  const halves = ["", "GET /livez HTTP/1.1\r\nHost: x\r\nX: a", "GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n"];
+  const gate = Promise.withResolvers<never>();
+  const server = start({ ready: () => gate.promise, readyTimeoutMs: 60_000 });
+  const clients: Deno.Conn[] = [];
+  for (const half of halves) {
+    const client = await Deno.connect({ hostname: "127.0.0.1", port: server.port });
+    await client.write(new TextEncoder().encode(half));
+    clients.push(client);
+  }
+  await ask(server, "/livez");
+  // Would hang here.
+  await server.stop();
+  await assert.rejects(Deno.connect({ hostname: "127.0.0.1", port: server.port }), "it does not listen any more");
+  gate.reject(new Error("over"));
+  for (const client of clients) client.close();
+});
+
+Deno.test("a request that is under way as it stops is answered whole", async () => {
+  const gate = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  const reasons = ["x".repeat(1_000_000)];
+  const server = start({
+    ready: async () => {
+      asked.resolve();
+      await gate.promise;
+      return { ok: false, reasons };
+    },
+  });
+  const answer = ask(server, "/readyz");
+  await asked.promise;
+  const stopped = server.stop();
+  gate.resolve();
+  assert.deepEqual(await answer, [503, { ok: false, reasons }]);
+  await stopped;
+});
+
 Deno.test("a taken port is one line that names the port and the flags", async () => {
   const server = start();
   try {

@@ -161,8 +161,8 @@ export interface WorkStorage {
   /** Whether `createItems` sends the hint it is given. Absent is no. */
   readonly carriesHints?: boolean;
   /**
-   * Inserts items of one org in one statement, keys in key order. On a collision nothing of that row changes; where id
-   * and key collide, `ID_EXISTS` is told. One outcome an insert, in order.
+   * Inserts items of one org in one statement, keys in key order; an id that comes again begins another. On a collision
+   * nothing of that row changes; where id and key collide, `ID_EXISTS` is told. One outcome an insert, in order.
    *
    * @param hint Sent with the commit when anything was inserted, as `Topics.carry` told its text; where `carriesHints`.
    */

@@ -190,6 +190,21 @@ const CASES: Cases<WorkHarness> = {
     ]);
     assert.deepEqual(outcomes, ["ID_EXISTS", "INSERTED", "KEY_EXISTS", "KEY_EXISTS", "ID_EXISTS"]);
   },
+  "of two inserts of one id in one call the second is made when the first one's key was taken": async (h) => {
+    const orgId = newId();
+    const first = await put(h, orgId, { lane: lane() });
+    const id = newId();
+    const [third, key] = [insert({ id }), newId()];
+    const outcomes = await h.storage.createItems(orgId, [
+      insert({ id, idempotencyKey: first.idempotencyKey }),
+      insert({ id, idempotencyKey: key }),
+      third,
+      insert({ idempotencyKey: key }),
+    ]);
+    assert.deepEqual(outcomes, ["KEY_EXISTS", "INSERTED", "ID_EXISTS", "KEY_EXISTS"]);
+    assert.equal((await read(h, orgId, id)).idempotencyKey, key);
+    assert.equal(await h.storage.readItemByKey(orgId, third.item.idempotencyKey), null, "the other key stays free");
+  },
   "fifty creates of one key at once insert one row, and nobody sees a driver error": async (h) => {
     const orgId = newId();
     const key = newId();
@@ -350,6 +365,17 @@ const CASES: Cases<WorkHarness> = {
     while ((await h.storage.promote(2)).promoted > 0);
     assert.equal((await claim(h, inLane)).length, 5);
   },
+  "promote() tells when the next item falls due that is not yet, whatever it left behind of what is": async (h) => {
+    while ((await h.storage.promote(1_000)).promoted > 0);
+    const { nextDueInMs: before } = await h.storage.promote(1);
+    const starts = [1_000, 1_000, 50_000].map((delayMs) => insert({ lane: lane() }, { delayMs }));
+    await h.storage.createItems(newId(), starts);
+    await h.advance(1_500);
+    const { promoted, nextDueInMs } = await h.storage.promote(1);
+    assert.equal(promoted, 1);
+    const latest = Math.min(before ?? Infinity, 50_000);
+    assert.ok(nextDueInMs !== null && nextDueInMs > 0 && nextDueInMs <= latest, `next due in ${nextDueInMs}`);
+  },
   "a start in the past means now": async (h) => {
     const inLane = lane();
     const item = await put(h, newId(), { lane: inLane }, { notBefore: new Date(0) });
@@ -491,6 +517,21 @@ const CASES: Cases<WorkHarness> = {
     assert.deepEqual(outcomes, ["WRITTEN", "REFUSED", "WRITTEN", "WRITTEN"]);
     const statuses = await Promise.all([a, b, c, d].map(async ({ item }) => (await read(h, orgId, item.id)).status));
     assert.deepEqual(statuses, ["done", "queued", "claimed", "queued"]);
+  },
+  "of two completions of one item in one batch the one under its stale claim is refused, whichever comes first": async (
+    h,
+  ) => {
+    const inLane = lane();
+    const orgId = newId();
+    for (const staleFirst of [true, false]) {
+      await put(h, orgId, { lane: inLane });
+      const stale = await claimOne(h, inLane);
+      await h.storage.settle([back(stale)]);
+      const holder = await claimOne(h, inLane);
+      const both = [done(stale), done(holder)];
+      const outcomes = await h.storage.settle(staleFirst ? both : both.reverse());
+      assert.deepEqual(outcomes, staleFirst ? ["REFUSED", "WRITTEN"] : ["WRITTEN", "REFUSED"]);
+    }
   },
   "extendLeases() moves the lease on from the database's now and spends nothing": async (h) => {
     const inLane = lane();

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { boundText } from "../../core/describe_error.ts";
 import { suggest } from "../../core/suggest.ts";
 import type { WorkItem } from "../../work/types.ts";
 import { invalidItem } from "./failure.ts";
@@ -73,7 +74,7 @@ export function parseField(text: string): FieldPath | string {
     return { text, root, steps: [name] };
   }
   const meant = suggest(text, FIXED_FIELDS);
-  return `there is no field {${text}}: ` +
+  return `there is no field {${boundText(text, 100)}}: ` +
     (meant !== null ? `did you mean {${meant}}?` : `use payload.NAME or one of ${FIXED_FIELDS.join(", ")}`);
 }
 

@@ -6,7 +6,7 @@
 import { DEFAULT_RETRY } from "../../work/rules.ts";
 import { dirname, resolve } from "node:path";
 import * as z from "zod";
-import { describeError } from "../../core/describe_error.ts";
+import { describeError, quoteText } from "../../core/describe_error.ts";
 import { parseDuration } from "../../core/duration.ts";
 import { LanewayError, SettingsError } from "../../core/errors.ts";
 import { wordsOf } from "../../core/shape_words.ts";
@@ -27,6 +27,8 @@ import { fieldsOf, literalOf, parseTemplate, type Template } from "./template.ts
 
 const MIB = 1_048_576;
 const DAY_MS = 86_400_000;
+/** The checks go down as deep as the file does. */
+const MAX_DEPTH = 100;
 /** Beyond a command's own limits, until the runtime ends it: it never should. */
 const SPARE_MS = 120_000;
 
@@ -65,10 +67,18 @@ export function parseCommandConfig(text: string, path: string): CommandConfig {
   } catch (cause) {
     throw new UsageError(`Cannot use ${path}: it is no JSON (${describeError(cause)}); mend it there`, { cause });
   }
+  if (isDeeper(raw, MAX_DEPTH)) {
+    throw new UsageError(`Cannot use ${path}: it is nested deeper than ${MAX_DEPTH} levels; write it flatter`);
+  }
   const root = new Place(path, raw);
   const parsed = configSchema.safeParse(raw, { error: wordsOf });
   if (!parsed.success) throw shapeProblem(parsed.error, root);
   return compile(parsed.data, root, path);
+}
+
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((part) => isDeeper(part, levels - 1));
 }
 
 /**
@@ -321,7 +331,7 @@ function whyShape(issue: z.core.$ZodIssue): string {
   if (issue.code === "unrecognized_keys") {
     const key = issue.keys[0] ?? "";
     const meant = suggest(key, KEYS);
-    return `it has no key "${key}"${meant === null ? ": leave it out" : `: did you mean "${meant}"?`}`;
+    return `it has no key ${quoteText(key)}${meant === null ? ": leave it out" : `: did you mean "${meant}"?`}`;
   }
   return issue.message;
 }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { quoteText } from "../../core/describe_error.ts";
 import { UsageError } from "../../runtime/usage_error.ts";
 
 /** What stands before the host of a URL, and its query: a key may be in either, which is why they are refused. */
@@ -33,7 +34,7 @@ export class Place {
       this.#root,
     );
     const shown = value === undefined || hidden ? "" : ` ${show(value)}`;
-    return new UsageError(`Cannot use ${this.name}${shown} of ${this.#file}: ${why}`);
+    return new UsageError(`Cannot use ${withoutSecrets(this.name)}${shown} of ${this.#file}: ${withoutSecrets(why)}`);
   }
 
   /** `kinds.DEV_ISSUE.argv[2]`. */
@@ -42,7 +43,7 @@ export class Place {
     return this.#path.reduce<string>((text, step) => {
       if (typeof step === "number") return `${text}[${step}]`;
       const name = String(step);
-      if (!/^[\w$-]+$/.test(name)) return `${text}[${JSON.stringify(name)}]`;
+      if (!/^[\w$-]+$/.test(name)) return `${text}[${quoteText(name)}]`;
       return text === "" ? name : `${text}.${name}`;
     }, "");
   }
@@ -55,9 +56,10 @@ export class Place {
 }
 
 function show(value: unknown): string {
-  const text = (JSON.stringify(value) ?? String(value)).replaceAll(
-    SECRET_OF_URL,
-    (_, userAt, queryAt) => `${userAt ?? queryAt}…`,
-  );
+  const text = withoutSecrets(JSON.stringify(value) ?? String(value));
   return text.length > 120 ? `${text.slice(0, 119)}…` : text;
+}
+
+function withoutSecrets(text: string): string {
+  return text.replaceAll(SECRET_OF_URL, (_, userAt, queryAt) => `${userAt ?? queryAt}…`);
 }

@@ -34,6 +34,7 @@ import { brokeOff, FairClaims } from "./fair_claims.ts";
 import {
   byId,
   type ClaimedRow,
+  distinctIds,
   type Encoded,
   encodeInserts,
   encodePlaces,
@@ -81,17 +82,14 @@ export class PostgresWorkStorage implements WorkStorage {
     inserts: readonly ItemInsert[],
     hint: string | null = null,
   ): Promise<InsertOutcome[]> {
-    if (inserts.length === 0) return [];
-    const ids = new Set<string>();
-    const distinct = inserts.filter(({ item }) => !ids.has(item.id) && ids.add(item.id));
-    const rows = await this.#createDistinct(orgId, [orgId, ...encodeInserts(distinct), HINT_CHANNEL, hint]);
-    const outcomes = new Map(rows.map((row) => [String(row.id), row.outcome as InsertOutcome]));
-    return inserts.map(({ item }) => {
-      const outcome = outcomes.get(item.id) ?? "INSERTED";
-      // A second insert of one id in one call met the first.
-      outcomes.set(item.id, "ID_EXISTS");
-      return outcome;
-    });
+    const outcomes: InsertOutcome[] = [];
+    while (outcomes.length < inserts.length) {
+      const batch = distinctIds(inserts.slice(outcomes.length));
+      const rows = await this.#createDistinct(orgId, [orgId, ...encodeInserts(batch), HINT_CHANNEL, hint]);
+      const told = new Map(rows.map((row) => [String(row.id), row.outcome as InsertOutcome]));
+      for (const { item } of batch) outcomes.push(told.get(item.id) ?? "INSERTED");
+    }
+    return outcomes;
   }
 
   async createItemIn(tx: CallerTransaction, orgId: string, insert: ItemInsert): Promise<InsertOutcome> {

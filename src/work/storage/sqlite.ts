@@ -129,8 +129,8 @@ export class SqliteWorkStorage implements WorkStorage {
   promote(limit: number): Promise<Promotion> {
     return this.#db.write((s) => {
       const promoted = s.run(sql.PROMOTE, s.nowMs, limit);
-      const next = s.get(sql.NEXT_DUE)?.available_at;
-      return { promoted, nextDueInMs: typeof next === "number" ? Math.max(next - s.nowMs, 0) : null };
+      const next = s.get(sql.NEXT_DUE, s.nowMs)?.available_at;
+      return { promoted, nextDueInMs: typeof next === "number" ? next - s.nowMs : null };
     });
   }
 

@@ -86,7 +86,8 @@ export const PROMOTE = `
     select rowid from queue_work_items where status = 'queued' and ready = 0 and available_at <= ?
     order by available_at limit ? + 0)`;
 export const NEXT_DUE = `
-  select available_at from queue_work_items where status = 'queued' and ready = 0 order by available_at limit 1`;
+  select available_at from queue_work_items where status = 'queued' and ready = 0 and available_at > ?
+  order by available_at limit 1`;
 
 // The plus keeps the primary key out of it: by that the org's whole history would be read and sorted.
 export const STALE_OF_ORG = `
