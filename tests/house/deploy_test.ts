@@ -128,6 +128,9 @@ Deno.test("the workflows are without a finding; production builds nothing, and s
   const production = JSON.stringify(workflow("production"));
   assert.doesNotMatch(production, /build-push-action|docker build|task compile/);
   assert.match(production, /deployment_record\.ts read/);
+  const { release, plan, deploy: promote } = workflow("production").jobs;
+  assert.match(JSON.stringify(release), /git tag --points-at HEAD/);
+  assert.deepEqual([plan.needs, promote.needs], ["release", "plan"]);
   const { build, deploy } = workflow("staging").jobs;
   assert.match(JSON.stringify(build), /PUSH_ROLE_ARN/);
   assert.doesNotMatch(JSON.stringify(build), /DEPLOY_ROLE_ARN|terraform/);
